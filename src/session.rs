@@ -153,7 +153,6 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             return printed.map(|()| code);
         }
     }
-    let is_shell = session.request.is_shell();
-    let code = session.leave(&host, ending, is_shell).await?;
+    let code = session.leave(&host, ending).await?;
     printed.map(|()| code)
 }

@@ -58,6 +58,18 @@ pub fn term() -> String {
     std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
+/// What programs draw by in this terminal, as `NAME=VALUE`: its type, and `COLORTERM` where that says
+/// that it has more colours than its type knows of.
+#[must_use]
+pub fn variables() -> Vec<String> {
+    let colours = std::env::var("COLORTERM").ok();
+    let colours = colours.map(|colours| format!("COLORTERM={colours}"));
+    [format!("TERM={}", term())]
+        .into_iter()
+        .chain(colours)
+        .collect()
+}
+
 /// The terminal's size now; 80 by 24 if that is not known.
 #[must_use]
 pub fn size() -> Size {

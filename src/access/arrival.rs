@@ -12,7 +12,7 @@ use super::SshHosts;
 use super::attached::{Attachment, Link};
 use super::lease::Lease;
 use super::login::{ANSWER, ArrivalRequest};
-use crate::host::container::{self, Container};
+use crate::host::container::Container;
 use crate::host::scripts::Arrived;
 use crate::host::{ClientLock, EarlyConnection, HostState, MountedDrive, Role};
 use crate::ids::{DriveName, InstanceId, SessionId};
@@ -94,14 +94,14 @@ impl Link {
 }
 
 impl SshHosts {
-    /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` asks for
-    /// a shell in the container as it is: its `TERM`, and its configuration for Git.
+    /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` is the
+    /// command of a shell in the container as it is, if one is asked for.
     pub(crate) fn will_arrive(
         &mut self,
         (session, owner): (&SessionId, &str),
         lease: Duration,
         drive: &DriveName,
-        shell: Option<(&str, Option<&str>)>,
+        shell: Option<String>,
     ) {
         let client = self.attachment(Role::Lead, session, owner, lease);
         self.coming = Some(Coming {
@@ -109,7 +109,7 @@ impl SshHosts {
                 client: client.line.clone(),
                 drive: drive.clone(),
                 session: session.clone(),
-                shell: shell.map(|(term, git)| container::shell_of(drive, term, git)),
+                shell,
             },
             client,
         });

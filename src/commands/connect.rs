@@ -266,6 +266,20 @@ pub struct Args {
     )]
     pub instance_profile: Option<String>,
 
+    /// Give CMD a terminal, as ssh's -t: for htop, vim or a prompt of Python.
+    ///
+    /// Without it CMD's input, output and errors are streams of bytes, each its own. With it they are
+    /// this terminal, with the escapes of a shell; ~d leaves it running, and the next shell on the
+    /// drive is at it again.
+    #[arg(
+        short = 't',
+        long,
+        requires = "command",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub terminal: bool,
+
     /// Run this in the container instead of a shell.
     ///
     /// Its input, output and exit code are xdrive's.
@@ -374,6 +388,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         dry_run: args.dry_run,
         json: args.json,
         command: args.command,
+        terminal: args.terminal,
         task: Task::Connect,
         examination: None,
         credentials: None,

@@ -18,6 +18,7 @@ const TRIES: u32 = 3;
 /// `xdrive run`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
+#[command(mut_arg("terminal", |arg| arg.hide(true)))]
 pub struct Args {
     /// Start it and leave; --max 24h is how long it may take.
     ///
@@ -63,6 +64,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let needs_session = flags.iter().find(|(_, is_given)| *is_given);
     let needs_session = needs_session.map(|(flag, _)| *flag);
     let request = connect::request(args.session, &paths)?;
+    if request.terminal {
+        let command = context.which(&paths)?.command(&paths);
+        let hint = format!(
+            "{command} connect {} -t -- CMD…, and ~d leaves it",
+            request.drive
+        );
+        return Err(Failure::new(Exit::Usage, anyhow!("a run has no terminal")).hint(hint));
+    }
     if request.command.is_empty() {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!("{command} run {} -d -- CMD…", request.drive);

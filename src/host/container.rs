@@ -104,10 +104,11 @@ const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 /// The same; `$1` is the file with the session's variables.
 const RECORDED_WITH_VARIABLES: &str = r#"echo $$ >"$0"; . "$1"; shift; exec "$@""#;
 
-/// As [`Container::shell`], for the container of `drive` on a host that has not answered yet.
+/// As [`Container::terminal`], for a shell in the container of `drive` on a host that has not answered
+/// yet.
 #[must_use]
-pub fn shell_of(drive: &DriveName, term: &str, git: Option<&str>) -> String {
-    shell(&format!("xdrive-{drive}"), term, None, git)
+pub fn shell_of(drive: &DriveName, terminal: &[String], git: Option<&str>) -> String {
+    in_terminal(&format!("xdrive-{drive}"), terminal, &[], (None, git))
 }
 
 /// The folder in the container for configurations of Git.
@@ -137,18 +138,29 @@ fn with_git(config: Option<&str>) -> String {
     )
 }
 
-/// `variables` is the file with the session's variables, `git` its configuration for Git.
-fn shell(container: &str, term: &str, variables: Option<&str>, git: Option<&str>) -> String {
+/// `argv` in a terminal with these variables, or the user's shell if it is empty. `variables` is the
+/// file with the session's own, `git` its configuration for Git.
+fn in_terminal(
+    container: &str,
+    terminal: &[String],
+    argv: &[String],
+    (variables, git): (Option<&str>, Option<&str>),
+) -> String {
     let git = with_git(git);
-    let term = format!("TERM={term}");
-    let words = ["-t", "-e", &term, container, "sh", "-c"].into_iter();
-    entered(&match variables {
-        None => join(words.chain([format!("{git}{LOGIN_SHELL}").as_str()])),
-        Some(file) => {
-            let script = format!(r#"{git}. "$0"; {LOGIN_SHELL}"#);
-            join(words.chain([script.as_str(), file]))
-        }
-    })
+    let reads = variables.map_or("", |_| r#". "$0"; "#);
+    let program = if argv.is_empty() {
+        LOGIN_SHELL
+    } else {
+        r#"exec "$@""#
+    };
+    let script = format!("{git}{reads}{program}");
+    let terminal = terminal.iter().flat_map(|variable| ["-e", variable]);
+    let file = variables.or_else(|| (!argv.is_empty()).then_some("sh"));
+    let words = ["-t"].into_iter().chain(terminal);
+    let words = words.chain([container, "sh", "-c", &script]);
+    entered(&join(
+        words.chain(file).chain(argv.iter().map(String::as_str)),
+    ))
 }
 
 /// The command that runs in a container; `words` are those of `enter.py`, quoted.
@@ -157,12 +169,12 @@ fn entered(words: &str) -> String {
 }
 
 impl Container {
-    /// The command for a [`crate::ssh::Terminal`]: the user's shell. `term` is the value of the
-    /// laptop's `TERM`.
+    /// The command for a [`crate::ssh::Terminal`]: `argv`, word for word, or the user's shell if it is
+    /// empty. `terminal` are the variables of the terminal here, as `NAME=VALUE`.
     #[must_use]
-    pub fn shell(&self, term: &str) -> String {
-        let (variables, git) = (self.variables.as_deref(), self.git.as_deref());
-        shell(&self.name, term, variables, git)
+    pub fn terminal(&self, terminal: &[String], argv: &[String]) -> String {
+        let own = (self.variables.as_deref(), self.git.as_deref());
+        in_terminal(&self.name, terminal, argv, own)
     }
 
     /// The command for a [`crate::ssh::RemoteCommand`]: `argv`, word for word, with its own stdin,
@@ -244,14 +256,13 @@ mod tests {
 
     #[test]
     fn the_shell_gets_a_terminal_and_its_kind() {
-        let command = container().shell("xterm-256color");
+        let terminal = ["TERM=xterm-256color", "COLORTERM=truecolor"].map(str::to_owned);
+        let command = container().terminal(&terminal, &[]);
         assert!(command.contains("/enter.py -t -e "), "{command}");
-        assert!(command.contains(" -e 'TERM=xterm-256color' "), "{command}");
-        assert!(
-            container()
-                .shell("x'; reboot")
-                .contains(r#" "TERM=x'; reboot" "#)
-        );
+        let variables = " -e 'TERM=xterm-256color' -e 'COLORTERM=truecolor' ";
+        assert!(command.contains(variables), "{command}");
+        let odd = container().terminal(&["TERM=x'; reboot".to_owned()], &[]);
+        assert!(odd.contains(r#" "TERM=x'; reboot" "#), "{odd}");
     }
 
     /// `python3` here is a program that drops the words up to the container's and runs the rest.

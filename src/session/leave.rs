@@ -15,12 +15,7 @@ use crate::host::Remaining;
 impl Session {
     /// Leaves `host`, as the leading session or as a guest: saves the drive unless others go on
     /// with it. Returns the exit code.
-    pub(super) async fn leave(
-        &mut self,
-        host: &Instance,
-        ending: Ending,
-        is_interactive: bool,
-    ) -> Result<u8, Failure> {
+    pub(super) async fn leave(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
         if !self.reconciler.hosts().leads(&host.id) {
             return self.leave_as_guest(host, ending).await;
         }
@@ -42,7 +37,7 @@ impl Session {
         };
         let mut even_if_used = false;
         if others > 0 {
-            if is_interactive && matches!(ending, Ending::Exit(_) | Ending::Escaped) {
+            if self.request.has_terminal() && matches!(ending, Ending::Exit(_) | Ending::Escaped) {
                 let who = if others == 1 {
                     "another has joined: end that session".to_owned()
                 } else {

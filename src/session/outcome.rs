@@ -44,7 +44,7 @@ impl Session {
         let until = self.reconciler.hosts().leave(instance, keep).await;
         let until = until.map_err(|error| self.not_kept(instance, error))?;
         let price = Cost::hourly(instance, &self.cloud.ec2).await;
-        let (until_when, way_back) = if self.request.is_shell() {
+        let (until_when, way_back) = if self.request.has_terminal() {
             let back = format!("{command} connect {drive}  comes back to it");
             ("until", back)
         } else {

@@ -70,6 +70,8 @@ pub struct Request {
     pub json: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
+    /// Whether the command has a terminal, as a shell has.
+    pub terminal: bool,
     /// What the session is for.
     pub task: Task,
     /// A script to run on the host before that.
@@ -92,6 +94,7 @@ impl Request {
             dry_run: false,
             json: false,
             command: Vec::new(),
+            terminal: false,
             task: Task::Connect,
             examination: None,
             credentials: None,
@@ -102,6 +105,12 @@ impl Request {
     #[must_use]
     pub fn is_shell(&self) -> bool {
         self.command.is_empty() && !matches!(self.task, Task::Attach(_))
+    }
+
+    /// Whether what it runs has a terminal: a shell, or a command for which that is asked.
+    #[must_use]
+    pub(super) fn has_terminal(&self) -> bool {
+        self.is_shell() || self.terminal
     }
 
     /// How long the host is kept without a sign of life.
@@ -125,15 +134,16 @@ impl Request {
     /// Refuses a shell without a terminal, a busy port that may not be replaced, and a missing
     /// image file. `xdrive` begins the commands in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
-        if self.is_shell() && !self.dry_run && !crate::terminal::is_interactive() {
-            return Err(Failure::new(
-                Exit::Usage,
-                anyhow!("there is no terminal here for a shell"),
-            )
-            .hint(format!(
-                "{xdrive} connect {} -- CMD… runs a command without one",
-                self.drive
-            )));
+        if self.has_terminal() && !self.dry_run && !crate::terminal::is_interactive() {
+            let what = if self.is_shell() { "a shell" } else { "-t" };
+            return Err(
+                Failure::new(Exit::Usage, anyhow!("there is no terminal here for {what}")).hint(
+                    format!(
+                        "{xdrive} connect {} -- CMD… runs a command without one",
+                        self.drive
+                    ),
+                ),
+            );
         }
         if !self.dry_run {
             local_ports::check_ports(&self.options)?;

@@ -21,23 +21,26 @@ use crate::terminal;
 /// How long the host may take to hang up on a command: a save must not wait longer for it.
 const HANG_UP: Duration = Duration::from_secs(3);
 
-/// Runs the interactive shell. The terminal is raw, so Ctrl-C goes to the remote, and only signals
-/// that other processes send arrive here. A lost connection is restored by the `reconnector`.
+/// Runs the interactive shell, or `command` in a terminal if it is not empty. The terminal is raw, so
+/// Ctrl-C goes to the remote, and only signals that other processes send arrive here. A lost
+/// connection is restored by the `reconnector`.
 pub(super) async fn run_shell(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
+    command: &[String],
     answers: Answers,
-    signals: &mut Signals,
-    messages: &mut UnboundedReceiver<Message>,
+    (signals, messages): (&mut Signals, &mut UnboundedReceiver<Message>),
 ) -> anyhow::Result<Ending> {
-    let command = inside.container.shell(&terminal::term());
+    let program = inside.container.terminal(&terminal::variables(), command);
     let name = {
         let mut drive = reconnector.drive.lock().await;
         let session = drive.session().clone();
-        shell_name(inside, drive.hosts().terminal(), &session)
+        // A shell that was left is taken up again by a shell alone.
+        let left = drive.hosts().terminal().filter(|_| command.is_empty());
+        shell_name(inside, left, &session)
     };
-    let terminal = inside.host.terminal(&name, &command);
+    let terminal = inside.host.terminal(&name, &program);
     let mut shell = Shell::terminal(line, terminal, answers).await?;
     loop {
         let why = tokio::select! {

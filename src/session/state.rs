@@ -22,7 +22,7 @@ use crate::drive::tags::Settings;
 use crate::drive::{Goal, Outcome, Reconciler, Wanted, pools};
 use crate::ec2::Speed;
 use crate::failure::Failure;
-use crate::host::container::CommandId;
+use crate::host::container::{self, CommandId};
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::UserKey;
@@ -220,10 +220,10 @@ impl Session {
             && options.variables.is_empty()
             && options.agent.is_none()
             && request.credentials.is_none();
-        let shell = is_shell.then(terminal::term);
         let git = options.git.as_ref().map(GitUser::config);
-        let shell = shell.as_deref().map(|term| (term, git.as_deref()));
         let drive = &request.drive;
+        let variables = terminal::variables();
+        let shell = is_shell.then(|| container::shell_of(drive, &variables, git.as_deref()));
         let hosts = self.reconciler.hosts();
         hosts.will_arrive((&session, &self.owner), lease, drive, shell);
     }

@@ -128,7 +128,7 @@ impl Session {
                 }));
             }
             Task::Run { is_detached, .. } => (true, *is_detached),
-            _ if self.request.command.is_empty() => return Ok(None),
+            _ if self.request.has_terminal() => return Ok(None),
             _ => (false, false),
         };
         let id = CommandId::new()?;
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// Brings variables, agent and credentials into the container, and opens the forwards. Returns
-    /// what was brought, the forwards, and the command unless the session is for a shell. A signal
+    /// what was brought, the forwards, and the command unless it has a terminal. A signal
     /// ends the wait.
     async fn begin_stay(
         &mut self,
@@ -286,9 +286,9 @@ impl Session {
                     &mut inside,
                     line,
                     &mut reconnector,
+                    &request.command,
                     answers,
-                    signals,
-                    &mut messages,
+                    (signals, &mut messages),
                 );
                 tokio::select! {
                     ended = shell => ended,
