@@ -83,7 +83,7 @@ impl Session {
         }
         let ending = self.ended(interruption, instance, is_command);
         if is_guest {
-            return Some(self.leave(instance, ending, false).await);
+            return Some(self.leave(instance, ending).await);
         }
         let goal = Goal::Saved {
             even_if_used: false,

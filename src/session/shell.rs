@@ -28,7 +28,7 @@ pub(super) async fn run_shell(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    command: &[String],
+    (command, has_begun): (&[String], &mut bool),
     answers: Answers,
     (signals, messages): (&mut Signals, &mut UnboundedReceiver<Message>),
 ) -> anyhow::Result<Ending> {
@@ -42,6 +42,7 @@ pub(super) async fn run_shell(
     };
     let terminal = inside.host.terminal(&name, &program);
     let mut shell = Shell::terminal(line, terminal, answers).await?;
+    *has_begun = !command.is_empty();
     loop {
         let why = tokio::select! {
             exit = shell.ended() => match exit {

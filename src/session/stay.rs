@@ -286,7 +286,7 @@ impl Session {
                     &mut inside,
                     line,
                     &mut reconnector,
-                    &request.command,
+                    (&request.command, &mut self.has_begun),
                     answers,
                     (signals, &mut messages),
                 );
