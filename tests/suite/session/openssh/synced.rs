@@ -155,7 +155,7 @@ fn a_watch_that_a_notice_ends_has_failed() {
     watching
         .end()
         .is(255)
-        .reports("EC2 takes demo's instance back, and not everything is copied\n");
+        .reports("EC2 takes demo's instance back, and nothing more is sent\n");
     lead.end();
     site.is_saved("demo", 1);
 }
