@@ -23,7 +23,7 @@ main() {
   "$top/shell/setup.sh" packages
   if [ ! -e "$target/debug/xdrive" ]; then
     say 'compiling xdrive; beside it the local machine tree and image are built: the first time'
-    say 'some seven minutes on two cores'
+    say 'some twelve minutes on two cores'
   fi
   mkdir -p "$target"
   log=$target/trees.log
