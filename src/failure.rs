@@ -30,11 +30,11 @@ pub enum Exit {
     Denied = 77,
     /// A configuration or state file cannot be used as it is.
     Config = 78,
-    /// SIGHUP before there was a shell.
+    /// SIGHUP ended it.
     HungUp = 129,
-    /// Ctrl-C before there was a shell.
+    /// Ctrl-C ended it.
     Interrupted = 130,
-    /// SIGTERM before there was a shell.
+    /// SIGTERM ended it.
     Terminated = 143,
     /// `~.` or the network ended the shell's connection.
     Disconnected = 255,

@@ -5,6 +5,7 @@ reads them.
 
 import bisect
 import collections
+import contextlib
 import json
 import os
 import shutil
@@ -35,7 +36,7 @@ def record(state, outputs):
             shutil.rmtree(entry.path)
         # The smallest first: the drive may be full.
         with open(f"{folder}/record", "w") as file:
-            json.dump(state, file)
+            json.dump({**state, "kept": [stream.kept for stream in outputs]}, file)
         for stream, name in zip(outputs, STREAMS):
             # Whole or not at all: what is there is taken for the last bytes.
             with open(f"{folder}/{name}.part", "wb") as file:
@@ -43,6 +44,9 @@ def record(state, outputs):
             os.replace(f"{folder}/{name}.part", f"{folder}/{name}")
     except OSError:
         traceback.print_exc()
+        for name in STREAMS:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{folder}/{name}.part")
 
 
 class Stream:

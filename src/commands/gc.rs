@@ -96,7 +96,7 @@ struct Account {
     left: Option<Entry>,
 }
 
-/// Cleans up. Returns the exit code: that of the worst failure, else 0.
+/// Cleans up. Returns the exit code: that of a signal, else of the worst failure, else 0.
 async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Result<u8, Failure> {
     let failures = Failures {
         report: Report::stderr(),

@@ -256,6 +256,12 @@ impl Run<'_> {
         self.interrupted.is_some()
     }
 
+    /// Whether `code` is that of the signal which has asked for the end.
+    fn is_code_of_interruption(&self, code: u8) -> bool {
+        let end = self.interrupted.map(Exit::from);
+        end.is_some_and(|end| end.code() == code)
+    }
+
     fn code(&self) -> u8 {
         if !self.left.is_empty() {
             Exit::TryAgain.code()

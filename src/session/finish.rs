@@ -70,20 +70,8 @@ pub async fn finish_drive(
             finished.result = format!("in use on {} by {}", holder.instance.its(), holder.owner);
         }
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
-            // Who asks for the end asks for no more to go.
-            if let Some(keep) = keep.filter(|_| asked.is_none()) {
-                let mut gone = Vec::new();
-                let pruned = session.reconciler.prune(keep, &mut gone).await;
-                finished.failure = pruned.map_err(run_failure).err();
-                finished.steps = gone
-                    .iter()
-                    .map(|id| format!("deleted old snapshot ({id})"))
-                    .collect();
-                let old = format!("{}'s old", session.request.drive);
-                finished.lines = gone
-                    .iter()
-                    .map(|id| format!("deleted {}", id.after(&old)))
-                    .collect();
+            if let Some(keep) = keep {
+                session.prune(keep, &mut finished).await;
             }
         }
         outcome => {
@@ -95,6 +83,23 @@ pub async fn finish_drive(
 }
 
 impl Session {
+    /// Deletes the drive's older saves but for the newest `keep`, until a signal asks for the end.
+    async fn prune(&mut self, keep: usize, finished: &mut Finished) {
+        let mut gone = Vec::new();
+        let goes_on = || {
+            let came = self.signals.asked();
+            finished.asked = finished.asked.or(came);
+            finished.asked.is_none()
+        };
+        let pruned = self.reconciler.prune(keep, &mut gone, goes_on).await;
+        finished.failure = pruned.map_err(run_failure).err();
+        let steps = gone.iter().map(|id| format!("deleted old snapshot ({id})"));
+        finished.steps = steps.collect();
+        let old = format!("{}'s old", self.request.drive);
+        let lines = gone.iter().map(|id| format!("deleted {}", id.after(&old)));
+        finished.lines = lines.collect();
+    }
+
     /// What finishing the drive would do; nothing is changed.
     async fn foresee_finish(&mut self, keep: Option<usize>) -> Result<Finished, Failure> {
         self.reconciler.hosts().only_look();

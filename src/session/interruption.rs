@@ -25,7 +25,7 @@ use super::state::Session;
 use crate::launch::terms::markets_to_resume;
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
-const INTERRUPTED: u8 = 130;
+const INTERRUPTED: u8 = Exit::Interrupted as u8;
 
 /// The prefix of the state reason of an instance that EC2 ended. For one that a caller or its own
 /// system ended it is `Client.` (EC2 API reference, *`StateReason`*).

@@ -93,7 +93,11 @@ impl Reconnector<'_> {
                     return Ok(None);
                 }
                 Ok(Again::Gone) => {
-                    let what = if shell.is_piped() { "command" } else { "shell" };
+                    let what = if shell.is_piped() {
+                        "command"
+                    } else {
+                        "terminal"
+                    };
                     let why = format!("the host does not have the {what} any more");
                     return Ok(Some(self.over(&why)));
                 }
@@ -172,7 +176,6 @@ impl Reconnector<'_> {
         let end = since + self.grace;
         // A host that answers may lose what is asked for each time anew.
         if Instant::now() >= end {
-            self.report_end();
             return Err(self.over(why));
         }
         sleep(AGAIN).await;
@@ -345,7 +348,7 @@ fn notice(host: &str, why: &str, left: Duration) -> [String; 4] {
             left % 60
         ),
         format!("{host}: {why}"),
-        "The shell and what runs in it go on there; this screen comes back as it was.".to_owned(),
+        "What runs there goes on; this screen comes back as it was.".to_owned(),
         "~.  end the session and save    ~d  leave it running    ~^Z  suspend xdrive".to_owned(),
     ]
 }

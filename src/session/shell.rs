@@ -28,11 +28,16 @@ pub(super) async fn run_shell(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    (command, has_begun): (&[String], &mut bool),
+    (command, has_begun): (InTerminal<'_>, &mut bool),
     answers: Answers,
     (signals, messages): (&mut Signals, &mut UnboundedReceiver<Message>),
 ) -> anyhow::Result<Ending> {
-    let program = inside.container.terminal(&terminal::variables(), command);
+    let InTerminal { command, notice } = command;
+    let mut variables = terminal::variables();
+    if !command.is_empty() {
+        variables.push(notice_variable(notice));
+    }
+    let program = inside.container.terminal(&variables, command);
     let name = {
         let mut drive = reconnector.drive.lock().await;
         let session = drive.session().clone();
@@ -41,8 +46,12 @@ pub(super) async fn run_shell(
         shell_name(inside, left, &session)
     };
     let terminal = inside.host.terminal(&name, &program);
-    let mut shell = Shell::terminal(line, terminal, answers).await?;
+    // Before it is asked for, as with one without a terminal.
     *has_begun = !command.is_empty();
+    let shell = Shell::terminal(line, terminal, answers).await;
+    let mut shell = shell.inspect_err(|error| {
+        *has_begun &= !matches!(error, ShellError::NoTerminal(_));
+    })?;
     loop {
         let why = tokio::select! {
             exit = shell.ended() => match exit {
@@ -76,6 +85,18 @@ pub(super) async fn run_shell(
             return Ok(ending);
         }
     }
+}
+
+/// What runs in a terminal: a command, or a shell if it is empty.
+pub(super) struct InTerminal<'a> {
+    pub(super) command: &'a [String],
+    /// How long the command may take to end when its instance is taken.
+    pub(super) notice: Duration,
+}
+
+/// The variable by which the host gives a command that long to end.
+pub(super) fn notice_variable(notice: Duration) -> String {
+    format!("XDRIVE_NOTICE={}", notice.as_secs())
 }
 
 /// A command on the host for this process's streams.

@@ -23,7 +23,7 @@ use super::reconnect::{self, Reconnector};
 use super::request::{SPOOL, Task};
 use super::room::Growth;
 use super::runs;
-use super::shell::{Piped, run_command, run_shell};
+use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
 use super::state::{Parts, Session};
 use crate::drive::HostError;
 use crate::ec2::Instance;
@@ -139,8 +139,7 @@ impl Session {
             String::new()
         };
         let words = &self.request.command;
-        let notice = self.request.notice().as_secs();
-        let notice = format!("XDRIVE_NOTICE={notice}");
+        let notice = notice_variable(self.request.notice());
         let remote = inside.host.command(&CommandOrder {
             id: &id,
             label: &runs::label(words),
@@ -234,10 +233,7 @@ impl Session {
         };
         let monitor = Monitor::new(Context {
             checkpoint: request.options.checkpoint,
-            notice: match (&command, &request.task) {
-                (None, _) | (_, Task::Attach(_)) => None,
-                (Some(_), _) => Some(request.notice()),
-            },
+            notice: (!request.command.is_empty()).then(|| request.notice()),
             ..Context::new((&request.drive, instance), cloud, &drive, output.clone())
         });
         let middle = async {
@@ -280,13 +276,17 @@ impl Session {
                 .await
             } else {
                 let lease = request.lease();
+                let in_terminal = InTerminal {
+                    command: &request.command,
+                    notice: request.notice(),
+                };
                 self.report
                     .note(&reconnect::rule(lease, cloud.timing.grace));
                 let shell = run_shell(
                     &mut inside,
                     line,
                     &mut reconnector,
-                    (&request.command, &mut self.has_begun),
+                    (in_terminal, &mut self.has_begun),
                     answers,
                     (signals, &mut messages),
                 );

@@ -198,7 +198,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         (Ok(_) | Err(_), None) if is_interrupted => {
             not_asked(run, what, "interrupted before its host was ready");
         }
-        (Ok(129 | 130 | 143), Some(_)) if what == What::Interruption && is_interrupted => {
+        (Ok(code), Some(_)) if what == What::Interruption && run.is_code_of_interruption(*code) => {
             not_asked(run, what, "interrupted before EC2 took its instance back");
         }
         (Err(failure), None) => fail(run, what, failure, Some(cost)),

@@ -100,11 +100,16 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
-    /// at least, and adds those deleted to `gone`. To be called after a run that ended in
-    /// [`super::Outcome::Saved`].
-    pub async fn prune(&mut self, keep: usize, gone: &mut Vec<SnapshotId>) -> Result<(), RunError> {
+    /// at least, and adds those deleted to `gone`, as long as `goes_on` says so. To be called after a
+    /// run that ended with nothing left to save.
+    pub async fn prune(
+        &mut self,
+        keep: usize,
+        gone: &mut Vec<SnapshotId>,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<(), RunError> {
         // One sweep for each: a drive that was at rest may be in use by now.
-        loop {
+        while goes_on() {
             let seen = Box::pin(self.sweep()).await?;
             let Some(step @ Step::Prune(grounds)) = &plan::outdated(&seen, keep).into_iter().next()
             else {
@@ -115,6 +120,7 @@ impl<H: Hosts> Reconciler<H> {
                 gone.push(grounds.snapshot().clone());
             }
         }
+        Ok(())
     }
 
     /// Deletes all snapshots of a wholly saved scratch drive, those that lists show only later

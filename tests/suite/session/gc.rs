@@ -71,13 +71,13 @@ fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
     site.is_saved("demo", 1);
 }
 
-/// Two saves of `drive`, the second of generation 2.
-fn with_two_saves(site: &Site, drive: &str) {
-    for generation in ["1", "2"] {
+/// Makes so many saves of `drive`, of generation 1 and the following.
+fn with_saves(site: &Site, drive: &str, count: u64) {
+    for generation in 1..=count {
         let tags = [
             ("Name", drive),
             ("xdrive:drive", drive),
-            ("xdrive:generation", generation),
+            ("xdrive:generation", &generation.to_string()),
         ];
         with_snapshot(site, &tags);
     }
@@ -86,8 +86,8 @@ fn with_two_saves(site: &Site, drive: &str) {
 #[test]
 fn a_drive_that_fails_does_not_keep_gc_from_the_others() {
     let site = paper();
-    with_two_saves(&site, "demo");
-    with_two_saves(&site, "train");
+    with_saves(&site, "demo", 2);
+    with_saves(&site, "train", 2);
     let words = "You are not authorized to perform this operation.";
     let denied = Fault {
         matching: [("Filter.1.Value.1".to_owned(), "demo".to_owned())].into(),
@@ -103,14 +103,30 @@ fn a_drive_that_fails_does_not_keep_gc_from_the_others() {
     assert_eq!(site.kinds("train"), ["snapshot"]);
 }
 
+/// EC2's delays, on paper.
+const SLOW: &str = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
+
+#[test]
+fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
+    let site = paper();
+    with_saves(&site, "demo", 6);
+    site.set(SLOW);
+    let mut gc = site.start(&["gc", "--keep-last", "1"]);
+    gc.reports("deleted demo's superseded snapshot (snap-");
+    gc.signal(Signal::TERM);
+    gc.end().is(143).prints("demo: saved\n  deleted demo's old");
+    // The one that was being deleted may be gone too.
+    let left = site.kinds("demo").len();
+    assert!((3..6).contains(&left), "{left}");
+}
+
 #[test]
 fn gc_that_is_terminated_ends_with_the_signals_code() {
     let site = paper();
-    with_two_saves(&site, "demo");
+    with_saves(&site, "demo", 2);
     let tags = [("xdrive:base", "2"), ("xdrive:generation", "3")];
     with_volume(&site, "us-east-1a", &tags);
-    let slow = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
-    site.set(slow);
+    site.set(SLOW);
     let mut gc = site.start(&["gc", "--keep-last", "1"]);
     gc.reports("started demo's snapshot");
     gc.signal(Signal::TERM);

@@ -188,3 +188,43 @@ fn bytes_that_are_missing_at_the_end_have_a_frame_without_any() {
     assert_eq!(frames_of(&host, &["0"]), expected(&none));
     keeper.join().unwrap();
 }
+
+/// A command of three bytes and three more, which the host's disk has no room for.
+const ON_A_FULL_DISK: &str = r#"
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from spool import Stream, record
+
+
+def full(data):
+    raise OSError("no space left")
+
+
+streams = [Stream(kind, os.pipe(), f"/var/lib/xdrive/commands/1f/{kind}", 10) for kind in "oe"]
+output = streams[0]
+output.pipe, end = output.pipe
+os.write(end, b"abc")
+output.read()
+output.keep = full
+os.write(end, b"def")
+output.read()
+state = {
+    "run": "1f", "command": "x", "began": 1.5, "ended": 2.5, "status": 3, "bound": 10,
+    "kept": [stream.kept_in_file() for stream in streams],
+    "written": [stream.written for stream in streams], "since": [0, 0],
+}
+assert state["kept"] == [6, 0], "others cannot read what the file lacks"
+record(state, streams)
+"#;
+
+#[test]
+fn a_record_has_the_end_of_an_output_for_which_the_hosts_disk_was_full() {
+    let host = Folders::new();
+    host.write("full.py", ON_A_FULL_DISK);
+    let ended = host.run(&PYTHON, "full.py", &[]);
+    assert!(ended.status.success(), "{ended:?}");
+    let end = [('o', 3, ""), ('e', 0, ""), ('o', 3, "def"), ('x', 0, "")];
+    assert_eq!(frames(&host, "0"), expected(&end));
+}
