@@ -285,7 +285,7 @@ fn the_credentials_are_answered_again_at_the_same_address_after_a_lost_connectio
     let network = format!("--net=/proc/{id}/ns/net");
     let answer = || {
         let asked = Command::new("nsenter")
-            .args([network.as_str(), "--", "curl", "-s", "-m", "3", "-H"])
+            .args([network.as_str(), "--", "curl", "-s", "-m", "20", "-H"])
             .args([authorization.as_str(), variables[ADDRESS].as_str()])
             .output()
             .unwrap();

@@ -111,8 +111,10 @@ fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
     let site = paper();
     with_saves(&site, "demo", 6);
     site.set(SLOW);
-    let mut gc = site.start(&["gc", "--keep-last", "1"]);
-    gc.reports("deleted demo's superseded snapshot (snap-");
+    let mut command = site.command(&["gc", "--keep-last", "1"]);
+    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
+    let mut gc = site.start_command(command);
+    gc.reports("DeleteSnapshot");
     gc.signal(Signal::TERM);
     gc.end().is(143).prints("demo: saved\n  deleted demo's old");
     // The one that was being deleted may be gone too.

@@ -16,13 +16,15 @@ fn address(pty: &Pty) -> String {
     shown[start..].split_whitespace().next().unwrap().to_owned()
 }
 
+/// The status of the answer. Jupyter takes half a minute to start on a busy computer, and longer on a
+/// slow one; what is forwarded to it waits for that.
 fn fetch(url: &str) -> String {
     let arguments = [
         "-s",
         "-o",
         "/dev/null",
         "-m",
-        "30",
+        "150",
         "-w",
         "%{http_code}",
         url,
