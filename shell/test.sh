@@ -26,7 +26,7 @@ main() {
   cd "$top"
   # Most tests wait for machines that boot, sync and end: more tests than processors keep those
   # busy.
-  RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 3))}
+  RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))}
   export RUST_TEST_THREADS
   env --default-signal=HUP,INT,QUIT,TERM cargo test --locked --quiet -- --include-ignored "$@"
 }

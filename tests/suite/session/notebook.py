@@ -11,7 +11,7 @@ import sys
 import uuid
 from urllib.parse import parse_qs, urlsplit
 
-LIMIT = 60  # seconds for any one answer
+LIMIT = 150  # seconds for any one answer
 
 
 def start_kernel(address, token):
