@@ -116,10 +116,10 @@ fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
     let mut gc = site.start_command(command);
     gc.reports("DeleteSnapshot");
     gc.signal(Signal::TERM);
-    gc.end().is(143).prints("demo: saved\n  deleted demo's old");
-    // The one that was being deleted may be gone too.
-    let left = site.kinds("demo").len();
-    assert!((3..6).contains(&left), "{left}");
+    let ended = gc.end();
+    let deleted = ended.is(143).stdout.matches("deleted demo's old").count();
+    // The one that was being deleted, and at most the next.
+    assert!((1..=2).contains(&deleted), "{ended:?}");
 }
 
 #[test]
