@@ -114,7 +114,7 @@ class Stream:
         return self.times[later][1] if later < len(self.times) else self.written
 
     def kept_in_file(self):
-        """The first byte that others can still read, to whom `last` is closed."""
+        """The first byte that other processes can still read: they have no `last`."""
         return self.written if self.is_lost else self.kept
 
     def tail(self):

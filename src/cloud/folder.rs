@@ -123,10 +123,10 @@ pub fn check_setup(paths: &Paths) -> Result<(), Failure> {
     })
 }
 
-/// Builds the machine tree and the image of new drives, as far as they are not there, after
-/// [`check_setup`]. Calls
-/// `on_progress` with the name of what is built and the words for a step when that begins. If
-/// `stop` is over first, ends what it had begun, and returns the value of `stop`.
+/// Builds the machine tree and the image of new drives, as far as they are not there. To be called
+/// after [`check_setup`]. Calls `on_progress` with the name of what is built and the words for a
+/// step when that begins. If `stop` is over first, ends what it had begun, and returns the value of
+/// `stop`.
 pub async fn set_up<T>(
     paths: &Paths,
     mut on_progress: impl FnMut(&'static str, &str),

@@ -161,9 +161,8 @@ impl Reconnector<'_> {
     }
 
     /// Reaches the host again after its connection was lost, because of `why`, for what has neither
-    /// a screen nor anything that goes on there. Reports a loss that is new: `lost` is when the
-    /// connection was lost, until another one brings something, and within the grace from then on it
-    /// tries.
+    /// a screen nor anything that goes on there. `lost` is the time of the first loss since a
+    /// connection brought anything: a new loss is reported, and the grace begins with it.
     pub(super) async fn after_loss(
         &self,
         lost: &mut Option<Instant>,

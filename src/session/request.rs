@@ -131,8 +131,8 @@ impl Request {
         matches!(self.task, Task::Run { tries: Some(_), .. })
     }
 
-    /// Refuses a shell without a terminal, a busy port that may not be replaced, and a missing
-    /// image file. `xdrive` begins the commands in hints.
+    /// Refuses what needs a terminal without one, a busy port that may not be replaced, and a
+    /// missing image file. `xdrive` begins the commands in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.has_terminal() && !self.dry_run && !crate::terminal::is_interactive() {
             let what = if self.is_shell() { "a shell" } else { "-t" };
