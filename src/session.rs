@@ -57,6 +57,7 @@ use crate::drive::Outcome;
 use crate::failure::{Exit, Failure};
 use crate::ssh::UserKey;
 
+pub use crate::host::container::shell_without_terminal;
 pub use crate::host::ports::Listener;
 pub(crate) use copy::copy;
 pub use discard::discard;

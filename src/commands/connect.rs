@@ -280,6 +280,19 @@ pub struct Args {
     )]
     pub terminal: bool,
 
+    /// Run the shell without a terminal, as ssh's -T.
+    ///
+    /// It runs the commands that it reads from standard input, such as a script of this computer,
+    /// and nothing is added to what they print.
+    #[arg(
+        short = 'T',
+        long,
+        conflicts_with_all = ["terminal", "command"],
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub no_terminal: bool,
+
     /// Run this in the container instead of a shell.
     ///
     /// Its input, output and exit code are xdrive's.
@@ -387,7 +400,11 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         yes: false,
         dry_run: args.dry_run,
         json: args.json,
-        command: args.command,
+        command: if args.no_terminal {
+            session::shell_without_terminal()
+        } else {
+            args.command
+        },
         terminal: args.terminal,
         task: Task::Connect,
         examination: None,

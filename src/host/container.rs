@@ -97,6 +97,16 @@ impl CommandId {
 const LOGIN_SHELL: &str =
     "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
 
+/// The command for the user's shell without a terminal, which runs what it reads.
+#[must_use]
+pub fn shell_without_terminal() -> Vec<String> {
+    ["sh", "-c", LOGIN_SHELL].map(str::to_owned).into()
+}
+
+/// Where nothing names a locale, what is typed and drawn is UTF-8: glibc has this one since 2.35
+/// and Debian before that, and musl has no other. That of this computer may be missing in the image.
+const LOCALE: &str = r#"[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || export LANG=C.UTF-8; "#;
+
 /// `$0` is the file for the process id; the rest is the command. `exec` keeps the id and lets the
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
@@ -153,7 +163,7 @@ fn in_terminal(
     } else {
         r#"exec "$@""#
     };
-    let script = format!("{git}{reads}{program}");
+    let script = format!("{git}{reads}{LOCALE}{program}");
     let terminal = terminal.iter().flat_map(|variable| ["-e", variable]);
     let file = variables.or_else(|| (!argv.is_empty()).then_some("sh"));
     let words = ["-t"].into_iter().chain(terminal);

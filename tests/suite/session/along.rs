@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 
-use super::connection_lost::connections;
+use super::connection_lost::cut;
 use super::network::{LOST, NOTICED, NoAnswer};
 use super::openssh::agent;
 use super::site::{Running, SESSION, Site};
@@ -294,9 +294,7 @@ fn the_credentials_are_answered_again_at_the_same_address_after_a_lost_connectio
     let answers = || answer().contains(KEY);
     assert!(answers(), "{}", answer());
     // The endpoint's own are among them.
-    for connection in connections(&site) {
-        kill_process(connection, Signal::KILL).unwrap();
-    }
+    cut(&site);
     running.reports("the connection was lost: ");
     running.reports(" again after ");
     eventually_within(SESSION, answer, answers);

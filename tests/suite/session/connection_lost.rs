@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -55,6 +56,14 @@ pub(super) fn connections(site: &Site) -> Vec<Pid> {
         }
     }
     found
+}
+
+/// Cuts this laptop's connections on the host: where one serves another, that ends with it.
+pub(super) fn cut(site: &Site) {
+    for connection in connections(site) {
+        let killed = kill_process(connection, Signal::KILL);
+        assert!(matches!(killed, Ok(()) | Err(Errno::SRCH)), "{killed:?}");
+    }
 }
 
 /// Lines with the numbers before `count`.

@@ -43,6 +43,27 @@ fn the_streams_and_the_exit_code_are_the_commands_own() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_shell_without_a_terminal_runs_the_script_that_it_reads() {
+    let site = Site::with_a_drive();
+    let mut command = site.command(&["connect", "demo", "-T"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let script = "[ -t 0 ] || echo no terminal\nshopt -q login_shell && echo a login shell\nexit 6\necho late\n";
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(script.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed, "no terminal\na login shell\n");
+    assert_eq!(output.status.code(), Some(6));
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_reader_that_leaves_early_ends_the_command_and_the_drive_is_saved() {
     let site = Site::with_a_drive();
     // More than any pipe or window holds, until its reader has gone.

@@ -234,7 +234,7 @@ fn ctrl_c_while_the_snapshot_is_copied_stops_only_the_waiting() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_command_has_a_terminal_where_that_is_asked_for_and_can_be_left_in_it() {
     let site = Site::with_a_drive();
-    let tells = "[ -t 0 ] && [ -t 1 ] && echo \"terminal: $COLORTERM, $0, $XDRIVE_NOTICE\"
+    let tells = "[ -t 0 ] && [ -t 1 ] && echo \"terminal: $COLORTERM, $0, $XDRIVE_NOTICE, $LANG\"
         read line; exit 5";
     let flags = ["--notice", "40", "-t"];
     let words = [
@@ -250,17 +250,17 @@ fn a_command_has_a_terminal_where_that_is_asked_for_and_can_be_left_in_it() {
         "--local",
     ];
     let mut pty = site.program_in_terminal(&[&program[..], &words].concat());
-    pty.see_within(SESSION, "terminal: truecolor, as typed, 40");
+    pty.see_within(SESSION, "terminal: truecolor, as typed, 40, C.UTF-8");
     pty.type_in("\r");
     ends(pty, &site, 5, 2);
 
     let mut pty = site.in_terminal(&words);
-    pty.see_within(SESSION, "terminal: , as typed, 40");
+    pty.see_within(SESSION, "terminal: , as typed, 40, C.UTF-8");
     pty.type_in("~d");
     pty.see_within(SESSION, "connect demo  comes back to it");
     assert_eq!(pty.wait_within(SESSION), 0);
     let mut back = site.in_terminal(&["connect", "demo"]);
-    back.see_within(SESSION, "terminal: , as typed, 40");
+    back.see_within(SESSION, "terminal: , as typed, 40, C.UTF-8");
     back.type_in("\r");
     ends(back, &site, 5, 3);
 
