@@ -19,8 +19,8 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
-    Context, attach, code, connect, cp, doctor, gc, list, local, logs, policy, ports, prices,
-    print, proxy, ps, run, selftest, ssh_config, stop, sync,
+    Context, attach, cat, code, connect, cp, doctor, gc, list, local, log, logs, note, policy,
+    ports, prices, print, proxy, ps, run, selftest, ssh_config, stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -272,17 +272,29 @@ pub enum DriveCommand {
     ///
     /// Where it listens, and its program's name. `~#` in a shell shows what that session forwards.
     Ports(ports::Args),
-    /// Show every drive, and what is billed.
+    /// Show every drive, and what is billed; or files on one.
     ///
     /// Where it is, its generations and snapshots.
     #[command(visible_alias = "ls")]
     List(list::Args),
+    /// Show a drive's generations, and the notes on them.
+    ///
+    /// When and where each was saved, how long that ran and what it cost, as its tags record it.
+    Log(log::Args),
+    /// Write a note on a drive's newest generation, or on another one.
+    ///
+    /// `xdrive log` shows it, and `connect -m` writes it beforehand.
+    Note(note::Args),
     /// Save a drive from anywhere, without a shell.
     ///
     /// Close, snapshot, terminate, delete.
     #[command(visible_alias = "save")]
     Stop(stop::Args),
-    /// Copy files to a drive that is up, or from it.
+    /// Print files of a drive, also of one that is asleep.
+    ///
+    /// Its snapshot is read then: no instance is launched.
+    Cat(cat::Args),
+    /// Copy files to a drive that is up, or from any.
     ///
     /// What is there already is not copied again, and what was begun goes on.
     #[command(override_usage = cp::USAGE)]
@@ -461,6 +473,9 @@ impl DriveCommand {
             Self::Connect(args) => connect::run(*args, context),
             Self::List(args) => list::run(&args, context),
             Self::Stop(args) => stop::run(args, context),
+            Self::Log(args) => log::run(args, context),
+            Self::Note(args) => note::run(args, context),
+            Self::Cat(args) => cat::run(args, context),
             Self::Cp(args) => cp::run(args, context),
             Self::Sync(args) => sync::run(args, context),
             Self::Code(args) => code::run(args, context),

@@ -1,15 +1,19 @@
 //! The commands: a file each, which has the command's arguments above its function.
 
 pub mod attach;
+pub mod cat;
 pub mod code;
 pub mod connect;
 pub mod cp;
 pub mod doctor;
+mod files;
 pub mod flags;
 pub mod gc;
 pub mod list;
 pub mod local;
+pub mod log;
 pub mod logs;
+pub mod note;
 pub mod policy;
 pub mod ports;
 pub mod prices;

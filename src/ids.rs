@@ -237,6 +237,53 @@ impl fmt::Display for Generation {
     }
 }
 
+/// A drive, or one generation of it: `NAME` or `NAME@N`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DriveAt {
+    /// The drive.
+    pub name: DriveName,
+    /// The generation that was named; none if the newest is meant.
+    pub generation: Option<Generation>,
+}
+
+/// The text that names neither a drive nor a generation of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDriveAt {
+    /// What stands before the `@` is no drive's name.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// What stands behind the `@` is no generation.
+    #[error("a generation is a number from 1, as in demo@12, not {0:?}")]
+    Generation(String),
+}
+
+impl FromStr for DriveAt {
+    type Err = InvalidDriveAt;
+
+    fn from_str(given: &str) -> Result<Self, InvalidDriveAt> {
+        let (name, generation) = match given.split_once('@') {
+            None => (given, None),
+            Some((name, number)) => match number.parse() {
+                Ok(generation) if generation > Generation::EMPTY => (name, Some(generation)),
+                _ => return Err(InvalidDriveAt::Generation(number.to_owned())),
+            },
+        };
+        Ok(Self {
+            name: name.parse()?,
+            generation,
+        })
+    }
+}
+
+impl fmt::Display for DriveAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.generation {
+            Some(generation) => write!(f, "{}@{generation}", self.name),
+            None => self.name.fmt(f),
+        }
+    }
+}
+
 /// The random id of one run of xdrive, written on what it makes or claims.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub String);
@@ -309,6 +356,20 @@ mod tests {
             "x".repeat(65).parse::<DriveName>(),
             Err(InvalidName::TooLong(65))
         );
+    }
+
+    #[test]
+    fn a_generation_is_named_behind_an_at() {
+        for given in ["demo", "demo@12"] {
+            let at: DriveAt = given.parse().unwrap();
+            assert_eq!(at.to_string(), given);
+        }
+        for given in ["demo@", "demo@0", "demo@x", "demo@1@2", "demo@-1"] {
+            let refused = given.parse::<DriveAt>().unwrap_err();
+            assert!(matches!(refused, InvalidDriveAt::Generation(_)), "{given}");
+        }
+        let refused = "a b@1".parse::<DriveAt>().unwrap_err();
+        assert_eq!(refused, InvalidDriveAt::Name(InvalidName::Character(' ')));
     }
 
     #[test]

@@ -8,9 +8,11 @@
 //!                        ├─ attach    back to such a command; logs, ps: what it prints, what runs
 //!                        ├─ ports     what listens in a container
 //!                        ├─ stop      the same session's end, from anywhere
-//!                        ├─ cp, sync  files to and from a drive that is up; code: VS Code there
+//!                        ├─ cp, cat   files of a drive, from its host or its snapshot; ls too
+//!                        ├─ sync      a folder to a drive that is up; code: VS Code there
 //!                        ├─ proxy     one connection of an SSH client's, as ssh-config has it
 //!                        ├─ list      what exists, from tags alone
+//!                        ├─ log, note what is recorded of its generations
 //!                        ├─ prices    what spot costs now
 //!                        ├─ gc        every unused drive: saved and pruned, or listed
 //!                        ├─ doctor    checks what a session needs
@@ -20,6 +22,7 @@
 //!
 //! session ─┬─ launch               what to launch: terms, offers, the image
 //!          ├─ transfer             copies of files
+//!          ├─ asleep               the files in a snapshot
 //!          ├─ access               ingress rules, login, lease; drive's hosts over SSH
 //!          └─ drive ─┬─ reconcile  sweep ▸ plan (pure) ▸ act ▸ sweep …
 //!                    ├─ ec2        the calls: the only user of the SDK
@@ -48,7 +51,7 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: cli → commands → session → {access, launch, transfer} → drive →
+//! Imports run one way: cli → commands → session → {access, asleep, launch, transfer} → drive →
 //! {ec2, host}, and host → ssh. Of [`host`] the drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
@@ -62,6 +65,7 @@
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
 //! | `launch` | what a launch asks: terms, offers as text, the image, and the failures of launches |
 //! | `transfer` | copies of files between this computer and a container |
+//! | `asleep` | the files of a drive in its snapshot, read without an instance |
 //! | [`drive`] | tags, what was observed, the pure plan, pools and offers, proofs, the loop |
 //! | [`ec2`] | EC2's resources in our types, errors in our kinds: the only user of the SDK |
 //! | [`host`] | the contract with `shell/host/`: the inputs and outputs of its scripts |
@@ -74,6 +78,7 @@
 //! | [`local`] | the EC2 in a folder: API, store, a plane of paper or of namespaces and disks, and setup |
 
 pub(crate) mod access;
+pub(crate) mod asleep;
 pub mod cli;
 pub mod clock;
 pub mod cloud;

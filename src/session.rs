@@ -11,6 +11,7 @@
 //! Before the drive was ever attached, the save is an unwind; `drive` decides which.
 
 mod along;
+mod asleep;
 mod browser;
 mod capacity;
 mod console;
@@ -28,10 +29,12 @@ mod first;
 mod forwards;
 mod gpu;
 mod guest;
+mod history;
 mod interruption;
 mod launch_failure;
 mod leave;
 mod local_ports;
+mod look;
 mod lookup;
 mod monitor;
 mod outcome;
@@ -59,9 +62,12 @@ use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
 pub use crate::host::ports::Listener;
+pub(crate) use crate::host::sftp::{Attributes, Entry, Kind};
 pub(crate) use copy::copy;
 pub use discard::discard;
 pub use examine::Examination;
+pub(crate) use history::{Saved, history, note};
+pub(crate) use look::{Look, list_files, show_files};
 pub use ports::list_ports;
 pub use prompt::{ask, can_ask, unless_ended};
 pub use proxy::proxy;

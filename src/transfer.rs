@@ -27,7 +27,8 @@ use std::sync::Arc;
 use state::State;
 
 pub(crate) use order::{Copying, Order, Sync};
-pub(crate) use progress::Progress;
+pub(crate) use part::{PartError, show};
+pub(crate) use progress::{Progress, size};
 pub(crate) use servers::Servers;
 pub(crate) use state::{Problem, Stop};
 

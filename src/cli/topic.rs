@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 9] = [
+pub(super) const TOPICS: [Topic; 10] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -40,6 +40,11 @@ pub(super) const TOPICS: [Topic; 9] = [
         name: "tools",
         about: "cp, sync, ssh, scp, rsync, git, VS Code; variables",
         markdown: include_str!("topics/tools.md"),
+    },
+    Topic {
+        name: "generations",
+        about: "what a drive was, and its files without a machine",
+        markdown: include_str!("topics/generations.md"),
     },
     Topic {
         name: "local",

@@ -125,7 +125,7 @@ mod tests {
         };
         assert_eq!(
             hint("xdrive cp"),
-            "xdrive cp SRC… NAME:DST, or xdrive cp NAME:SRC… DST; `xdrive cp --help` explains it"
+            "xdrive cp SRC… NAME:DST, or xdrive cp NAME[@N]:SRC… DST; `xdrive cp --help` explains it"
         );
         assert_eq!(hint("xdrive cp one"), hint("xdrive cp"));
         assert_eq!(

@@ -9,6 +9,7 @@ use super::{Context, key, local};
 use crate::cloud::{self, Cloud, Which};
 use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, quantity};
 use crate::drive::stuck::Head;
+use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
 use crate::report::Report;
@@ -280,6 +281,18 @@ pub struct Args {
     )]
     pub terminal: bool,
 
+    /// A note on what this session changes, which `xdrive log` shows.
+    ///
+    /// One line of at most 256 characters, in a tag of the drive's volume and snapshot.
+    #[arg(
+        short = 'm',
+        long,
+        value_name = "TEXT",
+        hide_short_help = true,
+        help_heading = SESSION
+    )]
+    pub note: Option<Note>,
+
     /// Run the shell without a terminal, as ssh's -T.
     ///
     /// It runs the commands that it reads from standard input, such as a script of this computer,
@@ -395,6 +408,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         drive: args.drive,
         options: Options::choose(flags, config),
         from: args.from,
+        note: args.note,
         no_join: args.no_join,
         shared: args.shared,
         yes: false,

@@ -8,14 +8,14 @@ use super::flags::Reach;
 use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveName;
+use crate::ids::DriveAt;
 use crate::session;
 use crate::transfer::place::{InvalidPlaces, Place, order};
 use crate::transfer::{Copying, Order};
 
 /// How it is called.
 pub(crate) const USAGE: &str = "xdrive cp [OPTIONS] SRC… NAME:DST
-       xdrive cp [OPTIONS] NAME:SRC… DST";
+       xdrive cp [OPTIONS] NAME[@N]:SRC… DST";
 
 /// `xdrive cp`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,8 @@ pub struct Args {
     /// What to copy, and last where to: paths here, or NAME:PATH.
     ///
     /// Paths on a drive are below /work unless they begin with / or ~. Folders are copied with all
-    /// that is in them, and links in them as links. ./a:b is a file here.
+    /// that is in them, and links in them as links. ./a:b is a file here. From a drive that is not up
+    /// its newest snapshot is read, from NAME@N:PATH that of generation N; no instance is launched.
     #[arg(value_name = "PLACE", required = true, num_args = 2..)]
     pub places: Vec<OsString>,
 
@@ -50,10 +51,10 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let xdrive = context.which(&paths)?.command(&paths);
-    let (drive, order) =
+    let (from, order) =
         parsed(&args.places).map_err(|error| usage(error, &args.places, &xdrive))?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(drive, args.shared, reach);
+    let request = super::request(from.name, args.shared, reach);
     let how = Copying {
         verb: "cp",
         ignores_times: args.ignore_times,
@@ -61,11 +62,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::copy(request, cloud, key(&paths)?, order, how).await
+        session::copy(request, cloud, key(&paths)?, (from.generation, order), how).await
     })
 }
 
-fn parsed(places: &[OsString]) -> Result<(DriveName, Order), InvalidPlaces> {
+fn parsed(places: &[OsString]) -> Result<(DriveAt, Order), InvalidPlaces> {
     let places = places.iter().map(|place| Place::parse(place, SUFFIX));
     let mut places = places.collect::<Result<Vec<Place>, _>>()?;
     let destination = places.pop().ok_or(InvalidPlaces::Empty)?;
@@ -81,6 +82,12 @@ fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
         InvalidPlaces::Name { given, .. } => format!("./{given} is a file on this computer"),
         InvalidPlaces::BothThere => {
             format!("{xdrive} cp {} ., and then from here", first.display())
+        }
+        InvalidPlaces::Saved(at) => {
+            format!(
+                "without @ it is copied to {0} while that is up: {0}:PATH",
+                at.name
+            )
         }
         InvalidPlaces::BothHere | InvalidPlaces::Empty | InvalidPlaces::Mixed => {
             format!("{xdrive} cp FILE… NAME:PATH, or {xdrive} cp NAME:PATH… FOLDER")

@@ -11,11 +11,13 @@ mod text;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::Context;
+use super::flags::Reach;
+use super::{Context, files};
 use crate::cloud::Cloud;
 use crate::config::Names;
 use crate::drive::stuck::Thing;
@@ -23,8 +25,8 @@ use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
 use crate::ec2::{
     Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
-use crate::failure::Failure;
-use crate::ids::{DriveName, InstanceId};
+use crate::failure::{Exit, Failure};
+use crate::ids::{DriveName, InstanceId, InvalidName};
 use crate::report;
 
 /// Everything of one drive that exists.
@@ -76,22 +78,50 @@ struct Row {
 /// `xdrive list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only this drive.
-    #[arg(value_name = "NAME")]
-    pub drive: Option<DriveName>,
+    /// Only this drive, or what is in a folder on it.
+    ///
+    /// Paths are below /work unless they begin with / or ~. Of a drive that is not up its newest
+    /// snapshot is read, with @N that of generation N; no instance is launched for it.
+    #[arg(value_name = "NAME | NAME[@N]:PATH")]
+    pub drive: Option<OsString>,
 
     /// One JSON document instead of text.
     #[arg(long)]
     pub json: bool,
+
+    /// Look at files although another caller has or had the drive.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long, hide_short_help = true)]
+    pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
 }
 
 /// Lists the drives. Returns the exit code.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
+    let only = match &args.drive {
+        Some(place) if files::is_place(place) => {
+            let reach = super::reach(args.reach.clone(), &context.paths()?)?;
+            return files::list(place, (args.shared, reach, args.json), context);
+        }
+        Some(name) => Some(
+            name.to_string_lossy()
+                .parse()
+                .map_err(|error: InvalidName| {
+                    Failure::new(Exit::Usage, error).hint("NAME:PATH lists files on a drive")
+                })?,
+        ),
+        None => None,
+    };
     let paths = context.paths()?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         let names = super::names(&cloud, &paths);
-        list(&cloud, names, args, context.verbose > 0).await
+        let what = (only.as_ref(), args.json, context.verbose > 0);
+        list(&cloud, names, what).await
     })?;
     Ok(0)
 }
@@ -101,10 +131,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
 async fn list(
     cloud: &Cloud,
     names: Option<Names>,
-    args: &Args,
-    verbose: bool,
+    (only, json, verbose): (Option<&DriveName>, bool, bool),
 ) -> Result<(), Failure> {
-    let only = args.drive.as_ref();
     let entries = entries(cloud).await?;
     if let Some(names) = names {
         let drives: Vec<String> = entries.iter().map(|entry| entry.drive.clone()).collect();
@@ -117,7 +145,7 @@ async fn list(
     if let (Some(drive), true) = (only, entries.is_empty()) {
         return Err(Failure::no_drive(drive, &cloud.command));
     }
-    if args.json {
+    if json {
         return Ok(report::json(&entries)?);
     }
     let text = if entries.is_empty() {

@@ -9,7 +9,7 @@ use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
 use crate::session;
-use crate::transfer::place::Place;
+use crate::transfer::place::{InvalidPlaces, Place};
 use crate::transfer::{Copying, Order, Sync};
 
 /// `xdrive sync`.
@@ -65,7 +65,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     let parse = |place: &OsString| Place::parse(place, SUFFIX).map_err(|it| usage(it.into()));
     let (folder, drive, to) = match (parse(&args.folder)?, parse(&args.place)?) {
-        (Place::Here(folder), Place::There(drive, to)) => (folder, drive, to),
+        (Place::Here(folder), Place::There(drive, to)) if drive.generation.is_none() => {
+            (folder, drive.name, to)
+        }
+        (Place::Here(_), Place::There(drive, _)) => {
+            return Err(usage(InvalidPlaces::Saved(drive).into()));
+        }
         (Place::There(..), _) => {
             let folder = args.folder.display();
             return Err(usage(anyhow!("{folder} is no folder on this computer")));
@@ -92,6 +97,6 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::copy(request, cloud, key(&paths)?, order, how).await
+        session::copy(request, cloud, key(&paths)?, (None, order), how).await
     })
 }

@@ -35,7 +35,7 @@ use super::plan::Goal;
 use super::pools::{Chosen, Offer, Refused};
 use super::quotas::Reached;
 use super::stuck::{Left, Stuck, Why};
-use super::tags::{Identity, Settings};
+use super::tags::{Identity, Note, Settings};
 use super::timing::Timing;
 
 pub use checkpoint::Checkpoint;
@@ -53,6 +53,8 @@ pub struct Wanted {
     pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
+    /// The user's note on the generation that is mounted.
+    pub note: Option<Note>,
     /// The subnet, and the role, of new instances.
     pub placement: Placement,
 }

@@ -7,6 +7,7 @@
 //! A resource that has the drive's tag and cannot be parsed is [`Unreadable`], never skipped: it
 //! may be the drive's newest state.
 
+mod record;
 mod settings;
 
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use crate::ec2::{Arch, Tags};
 use crate::ids::{DriveName, Generation, SessionId, Uuid};
 
+pub use record::{InvalidNote, Note, Record, noted};
 pub use settings::Settings;
 
 /// The name that AWS's console shows: the drive's.

@@ -51,7 +51,7 @@ pub use account::{Account, AccountError};
 pub use arch::Arch;
 /// The SDK's HTTP client, which carries the requests to AWS or to an EC2 in a folder.
 pub use aws_smithy_runtime_api::client::http::SharedHttpClient as HttpClient;
-pub use blocks::BLOCK;
+pub use blocks::{BLOCK, WrittenBlocks};
 pub use change::{LaunchOrder, VolumeOrder};
 pub use checks::{Check, StatusChecks};
 pub use cidr::{Cidr, InvalidCidr};

@@ -1,5 +1,5 @@
 //! A client of `shell/host/sftp.py`: requests for files in a container, any number under way at
-//! once.
+//! once. Where no host has the files, [`Files`] of this process answer the same requests.
 //!
 //! Names are bytes, as they are on the host: `russh-sftp` has them as `String`, and refuses a whole
 //! folder for one name that is not UTF-8. Of SFTP's own requests few are needed here: most are those
@@ -7,38 +7,28 @@
 //!
 //! It never waits to send: the caller limits how many requests are under way.
 
+mod carried;
 mod packet;
+mod served;
+mod waiting;
 
-use std::collections::HashMap;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use packet::{Body, Fields, Garbled, Reply, kind, split_answer};
+use carried::carry;
+use packet::{Body, Fields, Garbled, Reply, kind};
+use waiting::{Request, Waiting, lock};
 
-use crate::ssh::channel::{Output, Outputs, Sender};
 use crate::ssh::{Ssh, SshError};
 
 pub(crate) use packet::{Attributes, Entry, Kind};
+pub(crate) use served::Files;
 
 /// The most data in a request or an answer, in bytes: the server takes 255 KiB, and whole pages are
 /// written faster.
 pub(crate) const MOST: usize = 240 << 10;
-
-/// How many bytes of small requests go together.
-const TOGETHER: usize = 128 << 10;
-
-/// How many bytes a request has that goes by itself.
-const LARGE: usize = 16 << 10;
-
-/// How much of the server's standard error is kept, in bytes.
-const WORDS: usize = 4 << 10;
-
-/// How long the end of the connection may come after that of the server.
-const BEHIND: Duration = Duration::from_secs(1);
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +70,8 @@ impl From<SshError> for SftpError {
 pub(crate) struct Sftp {
     requests: mpsc::UnboundedSender<Request>,
     waiting: Arc<Mutex<Waiting>>,
+    /// The id of what it serves, if that never changes.
+    frozen: Option<Arc<str>>,
 }
 
 /// An open file or folder there.
@@ -90,17 +82,6 @@ pub(crate) struct Handle(Bytes);
 pub(crate) struct Pending {
     answer: oneshot::Receiver<Reply>,
     waiting: Arc<Mutex<Waiting>>,
-}
-
-/// A request: all of it but the data at its end, and that.
-struct Request(Bytes, Option<Bytes>);
-
-#[derive(Default)]
-struct Waiting {
-    last: u32,
-    answers: HashMap<u32, oneshot::Sender<Reply>>,
-    /// Why there will be no more answers.
-    ended: Option<String>,
 }
 
 impl Sftp {
@@ -115,12 +96,22 @@ impl Sftp {
             queue,
             Arc::clone(&waiting),
         ));
-        let sftp = Self { requests, waiting };
+        let sftp = Self {
+            requests,
+            waiting,
+            frozen: None,
+        };
         match sftp.begin(kind::INIT, |_| {}).reply().await {
             Ok(_) => Ok(sftp),
             Err(SftpError::Lost(words)) if !ssh.has_ended() => Err(SftpError::NoServer(words)),
             Err(error) => Err(error),
         }
+    }
+
+    /// The id of what it serves, if that never changes: a file that was read in part from it goes on
+    /// where that stopped.
+    pub(crate) fn frozen(&self) -> Option<&str> {
+        self.frozen.as_deref()
     }
 
     fn begin(&self, kind: u8, write: impl FnOnce(&mut Body)) -> Pending {
@@ -409,89 +400,4 @@ fn in_lower_case(words: &str) -> String {
     let mut letters = words.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
-}
-
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Carries requests and answers until either side ends.
-async fn carry(
-    ssh: Ssh,
-    (mut outputs, sender): (Outputs, Sender),
-    mut queue: mpsc::UnboundedReceiver<Request>,
-    waiting: Arc<Mutex<Waiting>>,
-) {
-    let mut words = Vec::new();
-    {
-        let mut sending = pin!(send(&mut queue, &sender));
-        let mut arrived = BytesMut::new();
-        loop {
-            tokio::select! {
-                // The last `Sftp` was dropped, or the connection has ended.
-                () = &mut sending => break,
-                output = outputs.next() => match output {
-                    Some(Output::Stdout(data)) => {
-                        arrived.extend_from_slice(&data);
-                        if pass(&mut arrived, &waiting).is_err() {
-                            words = b"its answers make no sense".to_vec();
-                            break;
-                        }
-                    }
-                    Some(Output::Stderr(data)) => {
-                        let room = WORDS.saturating_sub(words.len());
-                        words.extend_from_slice(&data[..data.len().min(room)]);
-                    }
-                    Some(Output::Status(_)) => {}
-                    None => break,
-                },
-            }
-        }
-    }
-    drop(sender);
-    let ended = tokio::time::timeout(BEHIND, ssh.ended()).await;
-    let ended = ended.unwrap_or_else(|_| {
-        let words = String::from_utf8_lossy(&words);
-        let last = words.trim().lines().next_back();
-        last.unwrap_or("the host's file server ended").to_owned()
-    });
-    let mut waiting = lock(&waiting);
-    waiting.ended = Some(ended);
-    waiting.answers.clear();
-}
-
-/// Passes the whole answers that have arrived to those who wait for them.
-fn pass(arrived: &mut BytesMut, waiting: &Mutex<Waiting>) -> Result<(), Garbled> {
-    while let Some((id, reply)) = split_answer(arrived)? {
-        let answer = lock(waiting).answers.remove(&id);
-        if let Some(answer) = answer {
-            // Fails only if the `Pending` was dropped.
-            let _ = answer.send(reply);
-        }
-    }
-    Ok(())
-}
-
-/// Sends requests until there are no more, or the connection ends.
-async fn send(queue: &mut mpsc::UnboundedReceiver<Request>, sender: &Sender) {
-    while let Some(request) = queue.recv().await {
-        let mut next = Some(request);
-        let mut together = BytesMut::new();
-        while let Some(Request(head, data)) = next {
-            together.extend_from_slice(&head);
-            let data = data.unwrap_or_default();
-            if data.len() < LARGE {
-                together.extend_from_slice(&data);
-            } else if !sender.send(together.split().freeze()).await || !sender.send(data).await {
-                return;
-            }
-            if together.len() >= TOGETHER && !sender.send(together.split().freeze()).await {
-                return;
-            }
-            next = queue.try_recv().ok();
-        }
-        if !together.is_empty() && !sender.send(together.freeze()).await {
-            return;
-        }
-    }
 }

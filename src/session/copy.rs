@@ -1,6 +1,6 @@
 //! Files between this computer and a drive's container.
 //!
-//! It visits a drive that is up. After a lost connection it goes on over another one, as shells and
+//! It visits a drive that is up; from one that is asleep its snapshot is read. After a lost connection it goes on over another one, as shells and
 //! commands do.
 
 use std::pin::pin;
@@ -10,6 +10,7 @@ use anyhow::anyhow;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::asleep::Files;
 use super::ending::{Ending, Interruption};
 use super::guest::Awaited;
 use super::monitor::{Context, Monitor, Output};
@@ -25,6 +26,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::scripts::Host;
 use crate::host::sftp::{Sftp, SftpError};
+use crate::ids::Generation;
 use crate::report::{Report, Step};
 use crate::ssh::{Ssh, UserKey};
 use crate::transfer::watch::Watch;
@@ -45,7 +47,7 @@ struct Running<'a> {
 }
 
 /// What leads to the files in a container.
-struct Access {
+pub(super) struct Access {
     ssh: Ssh,
     host: Host,
     container: Container,
@@ -58,12 +60,17 @@ pub(crate) async fn copy(
     request: Request,
     cloud: Cloud,
     key: UserKey,
-    order: Order,
+    (generation, order): (Option<Generation>, Order),
     how: Copying,
 ) -> Result<u8, Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
-    let host = session.host_that_is_up(facts, how.verb)?;
+    let files = match &order {
+        Order::Down { .. } => session.find_files(facts, generation)?,
+        Order::Up { .. } | Order::Sync { .. } => {
+            Files::Up(Box::new(session.host_that_is_up(facts, how.verb)?))
+        }
+    };
     // Before anything is sent, so that no change is missed.
     let watch = order.folder().filter(|_| how.watches).map(Watch::begin);
     let report = session.report.clone();
@@ -73,9 +80,15 @@ pub(crate) async fn copy(
         how,
         report: &report,
     };
-    let ending = match session.enter_for_files(&host).await? {
-        Ok(access) => session.carry_files(&host, access, &mut running).await,
-        Err(ending) => ending,
+    let ending = match &files {
+        Files::Up(host) => match session.enter_for_files(host).await? {
+            Ok(access) => session.carry_files(host, access, &mut running).await,
+            Err(ending) => ending,
+        },
+        Files::Asleep(sleeping) => {
+            let copying = async |servers| running.run(servers).await;
+            session.read_asleep(sleeping, copying).await
+        }
     };
     let transfer = &running.transfer;
     if let Ending::Asked(_) = ending
@@ -88,8 +101,10 @@ pub(crate) async fn copy(
                 .summary(&format!("stopped: {}", how.done()))
         ));
     }
-    // A host that is closing, or gone, needs no farewell.
-    let _gone = session.reconciler.hosts().leave_to_others(&host).await;
+    if let Files::Up(host) = &files {
+        // A host that is closing, or gone, needs no farewell.
+        let _gone = session.reconciler.hosts().leave_to_others(host).await;
+    }
     let code = match ending {
         // What was copied until the end is copied, whatever EC2 does with the instance.
         Ending::Interruption(Interruption::Noticed {
@@ -140,7 +155,7 @@ fn failure(problems: &[Problem], report: &Report) -> Option<Failure> {
 
 impl Session {
     /// Attaches to the host, and connects to it for the files once the container runs.
-    async fn enter_for_files(
+    pub(super) async fn enter_for_files(
         &mut self,
         host: &Instance,
     ) -> Result<Result<Access, Ending>, Failure> {
@@ -293,7 +308,7 @@ impl Running<'_> {
 
 impl Access {
     /// Starts two servers, since one processor and one SSH window limit each.
-    async fn servers(&self) -> Result<Servers, SftpError> {
+    pub(super) async fn servers(&self) -> Result<Servers, SftpError> {
         let [one, other] = [1, 2].map(|number| {
             let name = format!("{}-{number}", self.name);
             self.host.file_server(&self.container, &name)

@@ -9,6 +9,7 @@ use super::examine::Examination;
 use super::local_ports;
 use crate::config::Options;
 use crate::drive::stuck::Head;
+use crate::drive::tags::Note;
 use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -58,6 +59,8 @@ pub struct Request {
     pub options: Options,
     /// `--from`: the head to use where the lineage has forked.
     pub from: Option<Head>,
+    /// The user's note on the generation that the session makes.
+    pub note: Option<Note>,
     /// Whether joining another session is refused.
     pub no_join: bool,
     /// Whether the drive may be another caller's.
@@ -88,6 +91,7 @@ impl Request {
             drive,
             options,
             from: None,
+            note: None,
             no_join: false,
             shared: false,
             yes: false,

@@ -119,6 +119,7 @@ impl Session {
             )
             .with_speed(options.speed)
             .scratch(options.scratch),
+            note: request.note.clone(),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
                 subnet: options.subnet.clone(),

@@ -14,18 +14,20 @@ use tokio::task::spawn_blocking;
 use super::local;
 use super::paths::{joined, split};
 use super::state::{State, Stop};
-use crate::host::sftp::{Attributes, Handle, MOST, Pending, Sftp, SftpError};
+use crate::host::sftp::{Attributes, Handle, Kind, MOST, Pending, Sftp, SftpError};
 use crate::ids::random_id;
 
 /// How many requests for a large file are under way: enough for what a connection's window takes.
 const WINDOW: usize = 32;
 
-/// Why a large file was not copied.
-#[derive(Debug)]
-pub(super) enum PartError {
+/// Why a file was not copied, or not shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PartError {
+    #[error(transparent)]
     Server(SftpError),
+    #[error(transparent)]
     Here(io::Error),
-    /// The source was changed meanwhile.
+    #[error("it changed meanwhile")]
     Changed,
 }
 
@@ -53,16 +55,18 @@ impl State {
             Ok(()) => self.finish(to, bytes),
             Err(PartError::Server(error)) => self.failed(path, error)?,
             Err(PartError::Here(error)) => self.problem(path, &error),
-            Err(PartError::Changed) => self.problem(path, "it changed meanwhile"),
+            Err(error @ PartError::Changed) => self.problem(path, &error),
         }
         Ok(())
     }
 }
 
-/// The name of a file's part, which is another one once the source has changed.
-fn part_name(name: &[u8], source: &Attributes) -> String {
+/// The name of a file's part, which is another one once the source has changed, and for every thing
+/// that is `frozen`.
+fn part_name(name: &[u8], source: &Attributes, frozen: Option<&str>) -> String {
     let mut digest = Sha256::new();
     digest.update(name);
+    digest.update(frozen.unwrap_or_default());
     digest.update(source.size.to_be_bytes());
     digest.update(source.changed.to_be_bytes());
     format!(".xdrive-{}.part", &hex::encode(digest.finalize())[..16])
@@ -115,7 +119,7 @@ pub(super) async fn send(
     let source = blocking(move || local::look(&path, true)).await?;
     let source = source.ok_or(PartError::Changed)?.attributes;
     let (folder, name) = split(to);
-    let mut part = joined(folder, part_name(name, &source).as_bytes());
+    let mut part = joined(folder, part_name(name, &source, None).as_bytes());
     let (handle, length) = match sftp.open_part(&part).await {
         // Somebody else has it, or a connection that is not given up yet.
         Err(SftpError::Refused(_)) => {
@@ -258,7 +262,7 @@ pub(super) async fn fetch(
     let handle = sftp.open_file(from).await?;
     let (file, part) = {
         let (_, name) = split(from);
-        let part = to.with_file_name(part_name(name, &source));
+        let part = to.with_file_name(part_name(name, &source, sftp.frozen()));
         let to = to.to_owned();
         blocking(move || {
             if let Ok(file) = local::open_part(&part) {
@@ -312,7 +316,8 @@ async fn fetch_start(
     source: &Attributes,
 ) -> Result<u64, PartError> {
     let length = file.metadata()?.len();
-    if is_beginning(sftp, (handle, part), length, source).await? {
+    let is_known = sftp.frozen().is_some() && length <= source.size;
+    if is_known || is_beginning(sftp, (handle, part), length, source).await? {
         return Ok(length);
     }
     if length > 0 {
@@ -333,39 +338,95 @@ async fn fetch_rest(
     let writing = blocking(move || {
         let mut at = start;
         while let Some(piece) = queue.blocking_recv() {
-            file.write_all_at(&piece, at)?;
+            // What is all zeros stays a hole.
+            if piece.iter().any(|byte| *byte != 0) {
+                file.write_all_at(&piece, at)?;
+            }
             at += piece.len() as u64;
+        }
+        // Longer only by a hole at the end: a part that is whole has all of it.
+        if at > file.metadata()?.len() {
+            file.set_len(at)?;
         }
         Ok(())
     });
     let reading = async {
-        let mut under_way = VecDeque::<(Pending, u64)>::new();
-        let mut at = start;
-        loop {
-            while at < source.size && under_way.len() < WINDOW {
-                let length = (source.size - at).min(MOST as u64);
-                let asked = u32::try_from(length).unwrap_or(u32::MAX);
-                under_way.push_back((sftp.read(handle, at, asked), length));
-                at += length;
-            }
-            let Some((pending, length)) = under_way.pop_front() else {
-                drop(pieces);
-                return Ok(());
-            };
-            let piece = pending.data().await?;
-            if piece.len() as u64 != length {
-                return Err(PartError::Changed);
-            }
+        let mut reading = Reading::new(sftp, handle, (start, source.size));
+        while let Some(piece) = reading.next().await? {
+            let length = piece.len() as u64;
             // The writing failed, which is the error.
             if pieces.send(piece).await.is_err() {
-                return Ok(());
+                break;
             }
             on_fetched(length);
         }
+        drop(pieces);
+        Ok::<_, PartError>(())
     };
     let (read, written) = tokio::join!(reading, writing);
     read?;
     Ok(written?)
+}
+
+/// A file that is read in order, while the next requests are under way.
+struct Reading<'a> {
+    sftp: &'a Sftp,
+    file: &'a Handle,
+    under_way: VecDeque<(Pending, u64)>,
+    /// What to ask for next.
+    at: u64,
+    size: u64,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads `file`, which is to have `size` bytes, from `start` on.
+    fn new(sftp: &'a Sftp, file: &'a Handle, (start, size): (u64, u64)) -> Self {
+        Self {
+            sftp,
+            file,
+            under_way: VecDeque::new(),
+            at: start,
+            size,
+        }
+    }
+
+    /// The next piece; none at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, PartError> {
+        while self.at < self.size && self.under_way.len() < WINDOW {
+            let length = (self.size - self.at).min(MOST as u64);
+            let asked = u32::try_from(length).unwrap_or(u32::MAX);
+            let pending = self.sftp.read(self.file, self.at, asked);
+            self.under_way.push_back((pending, length));
+            self.at += length;
+        }
+        let Some((pending, length)) = self.under_way.pop_front() else {
+            return Ok(None);
+        };
+        let piece = pending.data().await?;
+        if piece.len() as u64 != length {
+            return Err(PartError::Changed);
+        }
+        Ok(Some(piece))
+    }
+}
+
+/// Passes the content of the file at `path` to `write`, whose first error ends it.
+pub(crate) async fn show(
+    sftp: &Sftp,
+    path: &[u8],
+    write: impl Fn(&[u8]) -> io::Result<()>,
+) -> Result<(), PartError> {
+    let source = sftp.look(path, true).await?.ok_or(SftpError::Missing)?;
+    let source = source.attributes;
+    if source.kind() == Kind::Folder {
+        return Err(SftpError::Refused("it is a folder".to_owned()).into());
+    }
+    let file = sftp.open_file(path).await?;
+    let mut reading = Reading::new(sftp, &file, (0, source.size));
+    while let Some(piece) = reading.next().await? {
+        write(&piece)?;
+    }
+    Ok(sftp.close(&file).await?)
 }
 
 #[cfg(test)]
@@ -379,11 +440,12 @@ mod tests {
             size,
             changed,
         };
-        let name = part_name(b"a", &source(1, 2));
-        assert_eq!(name, part_name(b"a", &source(1, 2)));
-        assert_ne!(name, part_name(b"b", &source(1, 2)));
-        assert_ne!(name, part_name(b"a", &source(2, 2)));
-        assert_ne!(name, part_name(b"a", &source(1, 3)));
+        let name = part_name(b"a", &source(1, 2), None);
+        assert_eq!(name, part_name(b"a", &source(1, 2), None));
+        assert_ne!(name, part_name(b"b", &source(1, 2), None));
+        assert_ne!(name, part_name(b"a", &source(2, 2), None));
+        assert_ne!(name, part_name(b"a", &source(1, 3), None));
+        assert_ne!(name, part_name(b"a", &source(1, 2), Some("snap-1")));
         assert!(name.starts_with(".xdrive-") && name.len() < 40, "{name}");
     }
 }

@@ -1,19 +1,20 @@
-//! Where something is copied from or to, as it is typed: a path here, or `NAME:PATH`.
+//! Where something is copied from or to, as it is typed: a path here, `NAME:PATH`, or `NAME@N:PATH`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use super::order::Order;
-use crate::ids::{DriveName, InvalidName};
+use crate::ids::{DriveAt, InvalidDriveAt};
 
 /// A place that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// On this computer.
     Here(PathBuf),
-    /// In the container of a drive. Without a leading `/` it is below `/work`.
-    There(DriveName, Vec<u8>),
+    /// In the container of a drive, or of one generation of it. Without a leading `/` it is below
+    /// `/work`.
+    There(DriveAt, Vec<u8>),
 }
 
 /// The places between which nothing can be copied.
@@ -25,8 +26,11 @@ pub(crate) enum InvalidPlaces {
         /// All of it.
         given: String,
         /// What is wrong with the name.
-        why: InvalidName,
+        why: InvalidDriveAt,
     },
+    /// The destination is a generation, which is over.
+    #[error("{0} is a generation that was saved, and nothing can be written to it")]
+    Saved(DriveAt),
     /// All are on this computer.
     #[error("nothing here names a drive: both sides are on this computer")]
     BothHere,
@@ -42,7 +46,7 @@ pub(crate) enum InvalidPlaces {
 }
 
 impl Place {
-    /// Parses `NAME:PATH`, or a path here: one without a colon, or with a slash before the first
+    /// Parses `NAME[@N]:PATH`, or a path here: one without a colon, or with a slash before the first
     /// one, as scp does. `suffix` may follow the name.
     pub(crate) fn parse(given: &OsStr, suffix: &str) -> Result<Self, InvalidPlaces> {
         let bytes = given.as_bytes();
@@ -55,7 +59,7 @@ impl Place {
         };
         let name = String::from_utf8_lossy(&bytes[..colon]);
         let name = name.strip_suffix(suffix).unwrap_or(&name);
-        match name.parse() {
+        match name.parse::<DriveAt>() {
             Ok(drive) => Ok(Self::There(drive, bytes[colon + 1..].to_vec())),
             Err(why) => Err(InvalidPlaces::Name {
                 given: given.to_string_lossy().into_owned(),
@@ -65,11 +69,11 @@ impl Place {
     }
 }
 
-/// The drive, and what is copied between it and this computer.
+/// The drive, or the generation of it, and what is copied between it and this computer.
 pub(crate) fn order(
     sources: &[Place],
     destination: &Place,
-) -> Result<(DriveName, Order), InvalidPlaces> {
+) -> Result<(DriveAt, Order), InvalidPlaces> {
     let mut here = Vec::new();
     let mut there = Vec::new();
     for source in sources {
@@ -79,6 +83,9 @@ pub(crate) fn order(
         }
     }
     match destination {
+        Place::There(drive, _) if drive.generation.is_some() => {
+            Err(InvalidPlaces::Saved(drive.clone()))
+        }
         Place::There(drive, to) if there.is_empty() => Ok((
             drive.clone(),
             Order::Up {
@@ -130,6 +137,27 @@ mod tests {
         }
         assert!(matches!(place(b"a b:c"), Err(InvalidPlaces::Name { .. })));
         assert_eq!(place(b""), Err(InvalidPlaces::Empty));
+    }
+
+    #[test]
+    fn a_generation_is_read_and_never_written() {
+        let Ok(Place::There(drive, path)) = place(b"demo@12:a") else {
+            panic!("no place on a drive");
+        };
+        assert_eq!(
+            (drive.to_string(), path),
+            ("demo@12".to_owned(), b"a".to_vec())
+        );
+        let saved = Place::There(drive.clone(), Vec::new());
+        let here = Place::Here("x".into());
+        let (from, _) = order(std::slice::from_ref(&saved), &here).unwrap();
+        assert_eq!(from, drive);
+        assert_eq!(order(&[here], &saved), Err(InvalidPlaces::Saved(drive)));
+        // Another generation is another drive to copy from.
+        assert_eq!(
+            order(&[saved, there(b"")], &Place::Here("x".into())),
+            Err(InvalidPlaces::Mixed)
+        );
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn counted(files: u64) -> String {
 }
 
 /// Such as `17 bytes`, `3.4 MiB` or `210 GiB`.
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} bytes");

@@ -21,7 +21,7 @@ impl Servers {
     }
 
     /// The one whose turn it is.
-    pub(super) fn one(&self) -> &Sftp {
+    pub(crate) fn one(&self) -> &Sftp {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         &self.all[next % self.all.len()]
     }

@@ -23,6 +23,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
+    ("ext4_view", &["asleep/"]),
     ("ignore::", &["transfer/rules.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
@@ -54,8 +55,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "session",
         &[
-            "access", "clock", "cloud", "config", "drive", "ec2", "failure", "host", "ids",
-            "launch", "report", "signals", "ssh", "terminal", "transfer",
+            "access", "asleep", "clock", "cloud", "config", "drive", "ec2", "failure", "host",
+            "ids", "launch", "report", "signals", "ssh", "terminal", "transfer",
         ],
     ),
     (
@@ -69,6 +70,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &["cloud", "config", "drive", "ec2", "failure", "ids"],
     ),
     ("transfer", &["host", "ids"]),
+    ("asleep", &["ec2", "host", "ids"]),
     (
         "cloud",
         &[

@@ -11,9 +11,10 @@ use super::super::host_error::HostError;
 use super::super::hosts::{Hosts, RECORD_LIFE};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
+use super::super::pools::Pool;
 use super::super::stuck::Head;
 use super::super::superblock;
-use super::super::tags::{self, Settings, SnapshotKind, SnapshotTags, VolumeTags};
+use super::super::tags::{self, Record, Settings, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
@@ -166,11 +167,33 @@ impl<H: Hosts> Reconciler<H> {
             host.map(|host| tags::image(&host.image))
                 .unwrap_or_default(),
         );
+        raised.extend(
+            host.map(|host| self.record(host))
+                .unwrap_or_default()
+                .tags(),
+        );
         self.ec2.tag(id.as_str(), &raised).await?;
         self.overlay.generations.insert(id.clone(), to);
         self.overlay.claimed.insert(id.to_string());
         self.overlay.me.raised = Some((id.clone(), to));
         Ok(())
+    }
+
+    /// What is recorded of the generation that `host` is to mount.
+    fn record(&self, host: &Instance) -> Record {
+        let price = self.wanted.offers.iter().find(|offer| {
+            let Pool {
+                instance_type,
+                zone,
+                market,
+                ..
+            } = &offer.pool;
+            *instance_type == host.instance_type
+                && *market == host.market
+                && zone.as_ref().is_none_or(|zone| *zone == host.zone)
+        });
+        let price = price.and_then(|offer| offer.price);
+        Record::of(host, price, self.wanted.note.clone())
     }
 
     /// Attaches the volume. Right before, its generation is read again: no other session is seen to
@@ -327,7 +350,8 @@ impl<H: Hosts> Reconciler<H> {
             number,
         };
         let settings = Settings::read(&volume.tags);
-        let tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &settings);
+        let mut tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &settings);
+        tags.extend(Record::read(&volume.tags).tags());
         self.overlay.me.attempts.push(Attempt {
             volume: id.clone(),
             op: own.op.clone(),

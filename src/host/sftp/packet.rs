@@ -15,7 +15,10 @@ pub(super) mod kind {
     pub(in super::super) const REMOVE: u8 = 13;
     pub(in super::super) const RMDIR: u8 = 15;
     pub(in super::super) const STATUS: u8 = 101;
+    pub(in super::super) const HANDLE: u8 = 102;
+    pub(in super::super) const DATA: u8 = 103;
     pub(in super::super) const EXTENDED: u8 = 200;
+    pub(in super::super) const EXTENDED_REPLY: u8 = 201;
 }
 
 /// The version that is spoken.
@@ -74,7 +77,7 @@ pub(crate) struct Entry {
     pub(crate) target: Vec<u8>,
 }
 
-/// A request that is being written.
+/// A packet that is being written.
 pub(super) struct Body(Vec<u8>);
 
 impl Body {
@@ -84,6 +87,11 @@ impl Body {
         body.byte(kind);
         body.number(if kind == kind::INIT { VERSION } else { id });
         body
+    }
+
+    /// An answer's body, for [`Body::reply`].
+    pub(super) fn answer() -> Self {
+        Self(Vec::new())
     }
 
     pub(super) fn byte(&mut self, byte: u8) {
@@ -104,13 +112,29 @@ impl Body {
 
     pub(super) fn text(&mut self, text: &[u8]) {
         self.number(u32::try_from(text.len()).unwrap_or(u32::MAX));
-        self.0.extend_from_slice(text);
+        self.bytes(text);
     }
 
     /// The attributes that a file keeps: permissions, and the time.
     pub(super) fn kept(&mut self, attributes: &Attributes) {
         self.number(attributes.permissions());
         self.time(attributes.changed);
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn attributes(&mut self, attributes: &Attributes) {
+        self.number(attributes.mode);
+        self.long(attributes.size);
+        self.time(attributes.changed);
+    }
+
+    /// An answer that goes to nobody else.
+    pub(super) fn reply(self, kind: u8) -> Reply {
+        let fields = Fields(self.0.into());
+        Reply { kind, fields }
     }
 
     /// The request, before `more` bytes of data.
@@ -132,8 +156,9 @@ pub(super) struct Reply {
 #[derive(Debug)]
 pub(super) struct Fields(Bytes);
 
-/// Splits the first answer off what has `arrived`, if it is whole, with the number of its request.
-pub(super) fn split_answer(arrived: &mut BytesMut) -> Result<Option<(u32, Reply)>, Garbled> {
+/// Splits the first packet, such as an answer, off what has `arrived`, if it is whole; with the
+/// number of its request.
+pub(super) fn split_packet(arrived: &mut BytesMut) -> Result<Option<(u32, Reply)>, Garbled> {
     let Some(head) = arrived.first_chunk::<4>() else {
         return Ok(None);
     };
@@ -226,15 +251,15 @@ mod tests {
         let mut arrived = BytesMut::new();
         for byte in [0, 0, 0, 9, kind::STATUS, 0, 0, 1, 2, 0, 0, 0] {
             arrived.extend_from_slice(&[byte]);
-            assert!(split_answer(&mut arrived).unwrap().is_none());
+            assert!(split_packet(&mut arrived).unwrap().is_none());
         }
         arrived.extend_from_slice(&[4, 0]);
-        let (id, mut reply) = split_answer(&mut arrived).unwrap().unwrap();
+        let (id, mut reply) = split_packet(&mut arrived).unwrap().unwrap();
         assert_eq!((id, reply.kind), (0x102, kind::STATUS));
         assert_eq!(reply.fields.number(), Ok(4));
         assert_eq!(reply.fields.number(), Err(Garbled));
         assert_eq!(&arrived[..], [0]);
-        assert!(split_answer(&mut BytesMut::from(&[0xff; 8][..])).is_err());
+        assert!(split_packet(&mut BytesMut::from(&[0xff; 8][..])).is_err());
     }
 
     #[test]

@@ -123,7 +123,7 @@ async fn failures_of_the_service_are_waited_out() {
     let failed = Fault::new("GetSnapshotBlock", 500, "InternalError", "an error");
     scene.local.plant(failed).unwrap();
     let block = scene.ec2.snapshot_block(&id, 0).await.unwrap();
-    assert_eq!(block, Some(PaperSuperblock::clean(UUID).block()));
+    assert_eq!(block, Some(PaperSuperblock::clean(UUID).block().into()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 32] = [
     "",
     "connect",
     "run",
@@ -20,7 +20,10 @@ const COMMANDS: [&str; 29] = [
     "ports",
     "ps",
     "list",
+    "log",
+    "note",
     "stop",
+    "cat",
     "cp",
     "sync",
     "code",
@@ -206,7 +209,7 @@ fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
 #[test]
 fn every_flag_of_connect_is_configured_by_its_name() {
     // Choices of one session, and of how it is printed.
-    const OF_ONE_SESSION: [&str; 15] = [
+    const OF_ONE_SESSION: [&str; 16] = [
         "color",
         "dry-run",
         "from",
@@ -214,6 +217,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
         "json",
         "no-join",
         "no-terminal",
+        "note",
         "on-demand",
         "quiet",
         "shared",
@@ -303,7 +307,7 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names.len(), 9, "{list}");
+    assert_eq!(names.len(), 10, "{list}");
     let pages = site.path("pages");
     let written = site
         .words(&["man", "--dir", pages.to_str().unwrap()])

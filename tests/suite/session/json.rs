@@ -83,6 +83,9 @@ fn lists_and_what_is_cleaned_up_are_as_their_schemas_say() {
     with_volume(&site, "us-east-1b", &[("xdrive:generation", "2")]);
     let listed = document("list", site.run(&["list", "demo", "--json"]).is(0));
     assert_eq!(listed[0]["things"].as_array().unwrap().len(), 2);
+    site.run(&["note", "demo@1", "the first"]).is(0);
+    let saved = document("log", site.run(&["log", "demo", "--json"]).is(0));
+    assert_eq!(saved[0]["note"], "the first");
     let would = document("gc", site.run(&["gc", "--dry-run", "--json"]).is(0));
     assert_eq!(would["drives"][0]["result"], "to be finished");
     // Nothing was ever written to the volume of a paper site: no snapshot can stand for it.

@@ -5,6 +5,7 @@ mod addresses;
 mod afar;
 mod along;
 mod arch;
+mod asleep;
 mod attached;
 mod cheapest;
 mod completions;

@@ -1,0 +1,67 @@
+//! The files of a drive that is asleep, read from a snapshot of it: no instance is needed.
+//!
+//! A snapshot's blocks are read one by one ([`Ec2::read_block`]), its file system by a library,
+//! whose journal is replayed in memory: a snapshot of a drive that was in use is read as well. The
+//! paths are those in the container, whose own layers are found where Docker keeps them on the
+//! drive.
+//!
+//! What Docker's layers say only in extended attributes is not seen: a folder that was deleted and
+//! made again in the container also has what an image below has in it.
+
+mod blocks;
+mod files;
+mod layers;
+mod reader;
+mod tree;
+
+use std::sync::Arc;
+
+use crate::ec2::{self, Ec2};
+use crate::host::sftp::Sftp;
+use crate::ids::{DriveName, SnapshotId};
+
+use blocks::Blocks;
+use files::SnapshotFiles;
+
+pub(crate) use blocks::Reading;
+
+/// How many threads read: a file system is read by one, and waits for a block at a time where it
+/// reads no large file.
+const SERVERS: usize = 4;
+
+/// A snapshot whose files are read.
+pub(crate) struct Asleep {
+    blocks: Blocks,
+    servers: Vec<Sftp>,
+}
+
+impl Asleep {
+    /// The files of `drive` in its completed `snapshot`. Nothing is read yet.
+    pub(crate) fn new(ec2: Ec2, snapshot: &SnapshotId, drive: &DriveName) -> Self {
+        let blocks = Blocks::new(ec2, snapshot.clone());
+        let id: Arc<str> = snapshot.as_str().into();
+        let servers = (0..SERVERS).map(|_| {
+            let (blocks, drive) = (blocks.clone(), drive.clone());
+            Sftp::served(Arc::clone(&id), move || {
+                SnapshotFiles::open(&blocks, &drive)
+            })
+        });
+        let servers = servers.collect();
+        Self { blocks, servers }
+    }
+
+    /// What serves its files.
+    pub(crate) fn servers(&self) -> Vec<Sftp> {
+        self.servers.clone()
+    }
+
+    /// The call to AWS that ended the reading, if one did.
+    pub(crate) fn failed(&self) -> Option<&ec2::Error> {
+        self.blocks.failed()
+    }
+
+    /// What was read until now.
+    pub(crate) fn reading(&self) -> Reading {
+        self.blocks.reading()
+    }
+}

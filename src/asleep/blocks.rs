@@ -1,0 +1,202 @@
+//! The blocks of a snapshot: each is read once, many at a time, and kept for a while.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::ec2::{self, BLOCK, Ec2, WrittenBlocks};
+use crate::ids::SnapshotId;
+
+/// How many blocks are asked for at once: at 100 ms a call, 320 MiB/s. An account has a thousand
+/// `GetSnapshotBlock` a second of one snapshot (EBS endpoints and quotas).
+const UNDER_WAY: usize = 64;
+
+/// How many blocks are kept: what all threads read ahead.
+const KEPT: usize = 384;
+
+/// How many blocks a list of tokens is for: 500 MiB of a drive, and 100 KB of an answer.
+const PAGE: u16 = 1000;
+
+/// How many of these lists are kept.
+const PAGES: usize = 512;
+
+/// US dollars for a call (EBS pricing, *EBS direct APIs*, us-east-1): `GetSnapshotBlock`, and
+/// `ListSnapshotBlocks`.
+const DOLLARS: [f64; 2] = [0.003 / 1000.0, 0.0006 / 1000.0];
+
+/// The blocks of one snapshot. Cheap to clone; the calls are made by a task, so that whoever waits
+/// for them need not be one.
+#[derive(Clone)]
+pub(super) struct Blocks {
+    asked: mpsc::UnboundedSender<Asked>,
+    calls: Arc<Calls>,
+}
+
+/// A request for a block, and for some after it that are needed soon.
+struct Asked {
+    index: u32,
+    ahead: Range<u32>,
+    answer: oneshot::Sender<Result<Option<Bytes>, ec2::Error>>,
+}
+
+/// Why a block cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    #[error(transparent)]
+    Call(#[from] ec2::Error),
+    /// xdrive ends.
+    #[error("nothing is read any more")]
+    Over,
+}
+
+#[derive(Default)]
+struct Calls {
+    blocks: AtomicU64,
+    lists: AtomicU64,
+    /// The first that failed for good.
+    failed: OnceLock<ec2::Error>,
+}
+
+/// What was read of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Blocks, of 512 KiB each.
+    pub(crate) blocks: u64,
+    /// Lists of blocks.
+    pub(crate) lists: u64,
+}
+
+impl Reading {
+    /// What it cost, in US dollars.
+    pub(crate) fn dollars(self) -> f64 {
+        [self.blocks, self.lists]
+            .iter()
+            .zip(DOLLARS)
+            .map(|(calls, price)| f64::from(u32::try_from(*calls).unwrap_or(u32::MAX)) * price)
+            .sum()
+    }
+}
+
+/// What the calls share.
+struct Source {
+    ec2: Ec2,
+    snapshot: SnapshotId,
+    permits: Semaphore,
+    kept: Cache<u32, Option<Bytes>>,
+    pages: Cache<u32, Arc<WrittenBlocks>>,
+    calls: Arc<Calls>,
+}
+
+impl Blocks {
+    pub(super) fn new(ec2: Ec2, snapshot: SnapshotId) -> Self {
+        let (asked, requests) = mpsc::unbounded_channel();
+        let calls = Arc::<Calls>::default();
+        let source = Source {
+            ec2,
+            snapshot,
+            permits: Semaphore::new(UNDER_WAY),
+            kept: Cache::new(KEPT),
+            pages: Cache::new(PAGES),
+            calls: Arc::clone(&calls),
+        };
+        tokio::spawn(carry(Arc::new(source), requests));
+        Self { asked, calls }
+    }
+
+    /// Block `index`; none if it was never written. Blocks, and not on the runtime's own thread.
+    /// Those of `ahead` are asked for at the same time, and kept until they are needed.
+    pub(super) fn read(&self, index: u32, ahead: Range<u32>) -> Result<Option<Bytes>, Unread> {
+        let (answer, block) = oneshot::channel();
+        let asked = Asked {
+            index,
+            ahead,
+            answer,
+        };
+        self.asked.send(asked).map_err(|_| Unread::Over)?;
+        let block = block.blocking_recv().map_err(|_| Unread::Over)?;
+        Ok(block.inspect_err(|error| {
+            // Only the first counts.
+            let _ = self.calls.failed.set(error.clone());
+        })?)
+    }
+
+    /// The error that ended the reading, if one did.
+    pub(super) fn failed(&self) -> Option<&ec2::Error> {
+        self.calls.failed.get()
+    }
+
+    pub(super) fn reading(&self) -> Reading {
+        Reading {
+            blocks: self.calls.blocks.load(Relaxed),
+            lists: self.calls.lists.load(Relaxed),
+        }
+    }
+}
+
+async fn carry(source: Arc<Source>, mut requests: mpsc::UnboundedReceiver<Asked>) {
+    while let Some(asked) = requests.recv().await {
+        let one = Arc::clone(&source);
+        tokio::spawn(async move {
+            let block = one.block(asked.index).await;
+            // Fails only if nobody waits for it any more.
+            let _ = asked.answer.send(block);
+        });
+        for index in asked.ahead {
+            if source.kept.peek(&index).is_none() {
+                let source = Arc::clone(&source);
+                // An error is found by whoever needs the block.
+                tokio::spawn(async move { source.block(index).await });
+            }
+        }
+    }
+}
+
+impl Source {
+    async fn block(&self, index: u32) -> Result<Option<Bytes>, ec2::Error> {
+        self.kept
+            .get_or_insert_async(&index, self.read(index))
+            .await
+    }
+
+    async fn read(&self, index: u32) -> Result<Option<Bytes>, ec2::Error> {
+        let number = index / u32::from(PAGE);
+        let page = self
+            .pages
+            .get_or_insert_async(&number, self.page(number))
+            .await?;
+        let Some(token) = page.token(index) else {
+            return Ok(None);
+        };
+        // Never closed.
+        let _permit = self.permits.acquire().await;
+        self.calls.blocks.fetch_add(1, Relaxed);
+        let data = self.ec2.read_block(&self.snapshot, index, token).await?;
+        debug_assert_eq!(data.len(), BLOCK);
+        Ok(Some(data))
+    }
+
+    /// The tokens of the page `number`, which has [`PAGE`] blocks.
+    async fn page(&self, number: u32) -> Result<Arc<WrittenBlocks>, ec2::Error> {
+        let start = number * u32::from(PAGE);
+        let next = start + u32::from(PAGE);
+        let mut all = WrittenBlocks {
+            tokens: Vec::new(),
+            end: Some(start),
+        };
+        while let Some(at) = all.end.filter(|end| *end < next) {
+            self.calls.lists.fetch_add(1, Relaxed);
+            let more = self.ec2.written_blocks(&self.snapshot, at, PAGE).await?;
+            let those = more
+                .tokens
+                .into_iter()
+                .take_while(|(index, _)| *index < next);
+            all.tokens.extend(those);
+            all.end = more.end;
+        }
+        Ok(Arc::new(all))
+    }
+}

@@ -1,0 +1,246 @@
+//! The folders of a container that does not run: the layers of its image and its own, and `/work`.
+//!
+//! Links are followed here and not by the library, since in the container they lead elsewhere than on
+//! the drive.
+
+use std::collections::{HashSet, VecDeque};
+
+use ext4_view::{Ext4, Ext4Error, FileType, Metadata};
+
+use super::layers::{self, joined};
+use crate::host::sftp::{Attributes, Entry, SftpError};
+
+/// The folder of the drive that is [`WORK`] in the container.
+const DRIVES_WORK: &[u8] = b"/work";
+
+/// Where it is in the container's root.
+const WORK: &[u8] = b"work";
+
+/// How many links may lead to a path, as on Linux (`path_resolution(7)`).
+const LINKS: u32 = 40;
+
+/// The container's files.
+pub(super) struct Tree {
+    pub(super) fs: Ext4,
+    root: Folder,
+}
+
+/// A folder: the paths on the drive of those that make it together, the topmost first.
+#[derive(Clone, Default)]
+struct Folder(Vec<Vec<u8>>);
+
+/// What a path leads to.
+enum Node {
+    Folder(Folder),
+    /// Anything else, by its path on the drive.
+    Leaf(Vec<u8>, Metadata),
+}
+
+/// The error of a request, by that of the library.
+pub(super) fn failed(error: &Ext4Error) -> SftpError {
+    match error {
+        Ext4Error::NotFound => SftpError::Missing,
+        // Nothing more can be read: what comes from AWS, or from the line to it.
+        Ext4Error::Io(why) => SftpError::Lost(why.to_string()),
+        other => SftpError::Refused(other.to_string()),
+    }
+}
+
+impl Tree {
+    pub(super) fn open(fs: Ext4, drive: &str) -> Result<Self, SftpError> {
+        let layers = layers::of(&fs, drive).map_err(|error| failed(&error))?;
+        let root = Folder(layers);
+        Ok(Self { fs, root })
+    }
+
+    /// What is at `path`; without a leading `/` it is below `/work`.
+    pub(super) fn look(&self, path: &[u8], follows: bool) -> Result<Entry, SftpError> {
+        let node = self.find(path, follows)?;
+        self.entry(Vec::new(), &node)
+    }
+
+    /// All that is in a folder, by name.
+    pub(super) fn list(&self, path: &[u8]) -> Result<Vec<Entry>, SftpError> {
+        let Node::Folder(folder) = self.find(path, true)? else {
+            return Err(SftpError::Refused("it is no folder".to_owned()));
+        };
+        let is_root = folder.0 == self.root.0;
+        let mut seen = HashSet::<Vec<u8>>::new();
+        let mut entries = Vec::new();
+        if is_root {
+            seen.insert(WORK.to_vec());
+            entries.push(self.entry(WORK.to_vec(), &Node::Folder(work()))?);
+        }
+        for part in &folder.0 {
+            for found in self.fs.read_dir(&**part).map_err(|error| failed(&error))? {
+                let found = found.map_err(|error| failed(&error))?;
+                let name = found.file_name().as_ref().to_vec();
+                if matches!(&*name, b"." | b"..") || !seen.insert(name.clone()) {
+                    continue;
+                }
+                let metadata = found.metadata().map_err(|error| failed(&error))?;
+                if is_whiteout(&metadata) {
+                    continue;
+                }
+                let path = found.path().as_ref().to_vec();
+                entries.push(self.entry(name, &Node::Leaf(path, metadata))?);
+            }
+        }
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(entries)
+    }
+
+    /// The path on the drive of the file at `path`.
+    pub(super) fn file(&self, path: &[u8]) -> Result<Vec<u8>, SftpError> {
+        match self.find(path, true)? {
+            Node::Folder(_) => Err(SftpError::Refused("it is a folder".to_owned())),
+            Node::Leaf(path, _) => Ok(path),
+        }
+    }
+
+    fn entry(&self, name: Vec<u8>, node: &Node) -> Result<Entry, SftpError> {
+        let (attributes, target) = match node {
+            Node::Folder(Folder(parts)) => match parts.first() {
+                Some(part) => {
+                    let found = self.fs.symlink_metadata(&**part);
+                    let found = found.map_err(|error| failed(&error))?;
+                    (attributes(&found), Vec::new())
+                }
+                None => (NO_ROOT, Vec::new()),
+            },
+            Node::Leaf(path, metadata) => {
+                let target = if metadata.is_symlink() {
+                    let target = self.fs.read_link(&**path);
+                    target.map_err(|error| failed(&error))?.as_ref().to_vec()
+                } else {
+                    Vec::new()
+                };
+                (attributes(metadata), target)
+            }
+        };
+        Ok(Entry {
+            name,
+            attributes,
+            target,
+        })
+    }
+
+    /// What `path` leads to; where that is a link, what it leads to if `follows`.
+    fn find(&self, path: &[u8], follows: bool) -> Result<Node, SftpError> {
+        let mut above = vec![self.root.clone()];
+        let mut rest: VecDeque<Vec<u8>> = VecDeque::new();
+        if !path.starts_with(b"/") {
+            rest.push_back(WORK.to_vec());
+        }
+        rest.extend(parts(path).map(<[u8]>::to_vec));
+        let mut links = 0;
+        while let Some(name) = rest.pop_front() {
+            let [.., folder] = &*above else {
+                break;
+            };
+            if name == b".." {
+                if above.len() > 1 {
+                    above.pop();
+                }
+                continue;
+            }
+            match self.child(folder, above.len() == 1, &name)? {
+                Node::Folder(folder) => above.push(folder),
+                Node::Leaf(path, metadata)
+                    if metadata.is_symlink() && (follows || !rest.is_empty()) =>
+                {
+                    links += 1;
+                    if links > LINKS {
+                        let why = "too many links lead to it".to_owned();
+                        return Err(SftpError::Refused(why));
+                    }
+                    let target = self.fs.read_link(&*path).map_err(|error| failed(&error))?;
+                    let target: &[u8] = target.as_ref();
+                    if target.starts_with(b"/") {
+                        above.truncate(1);
+                    }
+                    for part in parts(target).collect::<Vec<_>>().into_iter().rev() {
+                        rest.push_front(part.to_vec());
+                    }
+                }
+                leaf if rest.is_empty() => return Ok(leaf),
+                // A file where the path has a folder.
+                Node::Leaf(..) => return Err(SftpError::Missing),
+            }
+        }
+        Ok(Node::Folder(above.pop().unwrap_or_default()))
+    }
+
+    /// What has this `name` in a folder.
+    fn child(&self, folder: &Folder, is_root: bool, name: &[u8]) -> Result<Node, SftpError> {
+        if is_root && name == WORK {
+            return Ok(Node::Folder(work()));
+        }
+        if is_root && folder.0.is_empty() {
+            let why = "the container's own layers are not on the drive as folders; /work is there";
+            return Err(SftpError::Refused(why.to_owned()));
+        }
+        let mut below = Vec::new();
+        for part in &folder.0 {
+            let path = joined(part, name);
+            let found = match self.fs.symlink_metadata(&*path) {
+                Err(Ext4Error::NotFound) => continue,
+                found => found.map_err(|error| failed(&error))?,
+            };
+            if found.is_dir() {
+                below.push(path);
+            } else if below.is_empty() && !is_whiteout(&found) {
+                return Ok(Node::Leaf(path, found));
+            } else {
+                // It hides what is below, and is hidden by what is above.
+                break;
+            }
+        }
+        if below.is_empty() {
+            return Err(SftpError::Missing);
+        }
+        Ok(Node::Folder(Folder(below)))
+    }
+}
+
+/// The root of a drive whose layers are not found.
+const NO_ROOT: Attributes = Attributes {
+    mode: 0o040_755,
+    size: 0,
+    changed: 0,
+};
+
+fn work() -> Folder {
+    Folder(vec![DRIVES_WORK.to_vec()])
+}
+
+/// The names on a path.
+fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = path.split(|byte| *byte == b'/');
+    parts.filter(|part| !matches!(*part, b"" | b"."))
+}
+
+/// Whether it says that what is below was deleted: a character device in a layer (kernel
+/// documentation, *Overlay Filesystem*, whiteouts). Containers have their devices elsewhere.
+fn is_whiteout(found: &Metadata) -> bool {
+    found.file_type().is_char_dev()
+}
+
+pub(super) fn attributes(found: &Metadata) -> Attributes {
+    let kind = match found.file_type() {
+        FileType::Regular => 0o100_000,
+        FileType::Directory => 0o040_000,
+        FileType::Symlink => 0o120_000,
+        FileType::BlockDevice => 0o060_000,
+        FileType::CharacterDevice => 0o020_000,
+        FileType::Fifo => 0o010_000,
+        FileType::Socket => 0o140_000,
+    };
+    let changed = found.modified();
+    let nanoseconds = changed.seconds().saturating_mul(1_000_000_000);
+    Attributes {
+        mode: kind | u32::from(found.mode()),
+        size: found.len(),
+        changed: nanoseconds.saturating_add(i64::from(changed.nanoseconds())),
+    }
+}

@@ -1,0 +1,47 @@
+//! `xdrive cat`: the content of files on a drive.
+
+use std::ffi::OsString;
+
+use super::flags::Reach;
+use super::{Context, files, key};
+use crate::failure::Failure;
+use crate::report;
+use crate::session::{self, Look};
+
+/// `xdrive cat`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The files, of one drive: below /work unless they begin with / or ~.
+    ///
+    /// Of a drive that is not up its newest snapshot is read; with @N that of generation N.
+    #[arg(value_name = "NAME[@N]:PATH", id = "place", required = true)]
+    pub places: Vec<OsString>,
+
+    /// Read although another caller has or had the drive.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+
+    /// How hosts are reached.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+/// Prints the files. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let xdrive = context.which(&paths)?.command(&paths);
+    let (drive, paths_there) = files::parsed(&args.places, &format!("{xdrive} cat NAME:PATH"))?;
+    let reach = super::reach(args.reach, &paths)?;
+    let request = super::request(drive.name, args.shared, reach);
+    let look = Look {
+        generation: drive.generation,
+        paths: paths_there,
+    };
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        let write = |bytes: &[u8]| report::bytes(true, bytes);
+        session::show_files(request, cloud, key(&paths)?, look, write).await
+    })
+}

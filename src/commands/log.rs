@@ -1,0 +1,185 @@
+//! `xdrive log`: a drive's generations.
+
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{Context, key, print};
+use crate::config::Reach;
+use crate::drive::tags::SnapshotKind;
+use crate::ec2::SnapshotState;
+use crate::failure::Failure;
+use crate::ids::DriveName;
+use crate::report;
+use crate::session::{self, Saved};
+
+/// `xdrive log`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The drive.
+    #[arg(value_name = "NAME")]
+    pub drive: DriveName,
+
+    /// One JSON document instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show it although another caller has or had the drive.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+}
+
+/// A snapshot, as `log --json` prints it (`src/cli/schemas/log.json`).
+#[derive(Debug, Serialize)]
+struct Row {
+    generation: u64,
+    /// `clean`, `crashed` or `checkpoint`.
+    kind: &'static str,
+    /// A checkpoint's number within its generation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u32>,
+    snapshot: String,
+    /// `pending`, `completed` or `error`.
+    state: &'static str,
+    /// When it was taken, RFC 3339.
+    taken: String,
+    /// The type, market and zone of the instance that had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    /// How long that had run then, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<i64>,
+    /// What it had cost, in US dollars, at the spot price of its launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dollars: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+/// Shows the generations. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let request = super::request(args.drive, args.shared, Reach::default());
+    let rows: Vec<Row> = super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        let saved = session::history(request, cloud, key(&paths)?).await?;
+        Ok(saved.iter().map(row).collect())
+    })?;
+    if args.json {
+        return Ok(report::json(&rows).map(|()| 0)?);
+    }
+    print(&text(&rows))
+}
+
+fn row(saved: &Saved) -> Row {
+    let record = &saved.record;
+    Row {
+        generation: saved.generation.0,
+        kind: saved.kind.as_str(),
+        number: (saved.kind == SnapshotKind::Checkpoint).then_some(saved.number),
+        snapshot: saved.id.to_string(),
+        state: match saved.state {
+            SnapshotState::Pending => "pending",
+            SnapshotState::Completed => "completed",
+            SnapshotState::Error => "error",
+        },
+        taken: format!("{:.0}", saved.taken),
+        host: record.host.clone(),
+        seconds: record.lasted(saved.taken).map(|lasted| lasted.as_secs()),
+        dollars: record.dollars(saved.taken),
+        note: record.note.as_ref().map(ToString::to_string),
+    }
+}
+
+/// A line a snapshot, and its note below.
+fn text(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "nothing was saved yet\n".to_owned();
+    }
+    let mut text = String::new();
+    let width = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let generations = width(|row| row.generation.to_string().len());
+    let hosts = width(|row| row.host.as_deref().map_or(1, str::len));
+    for row in rows {
+        let when = row.taken.parse::<Timestamp>();
+        let when = when.map_or_else(
+            |_| row.taken.clone(),
+            |it| it.strftime("%Y-%m-%d %H:%M").to_string(),
+        );
+        let lasted = row.seconds.map_or_else(|| "-".to_owned(), lasted);
+        let host = row.host.as_deref().unwrap_or("-");
+        let cost = row
+            .dollars
+            .map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.2}"));
+        let kind = match (row.state, row.number) {
+            ("completed", Some(number)) => format!("checkpoint {number}"),
+            ("completed", None) => row.kind.to_owned(),
+            (state, _) => format!("{}, {state}", row.kind),
+        };
+        let line = format!(
+            "{:>generations$}  {when}  {lasted:>7}  {host:<hosts$}  {cost:>6}  {kind}",
+            row.generation
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+        if let Some(note) = &row.note {
+            let _ = writeln!(text, "{:generations$}  {note}", "");
+        }
+    }
+    text
+}
+
+/// A length such as `41 min`, `3.5 h` or `2.0 d`.
+fn lasted(seconds: i64) -> String {
+    let minutes = SignedDuration::from_secs(seconds).as_mins();
+    match minutes {
+        0..60 => format!("{minutes} min"),
+        60..2880 => format!("{}.{} h", minutes / 60, minutes % 60 / 6),
+        _ => format!("{}.{} d", minutes / 1440, minutes % 1440 / 144),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(generation: u64, seconds: Option<i64>) -> Row {
+        Row {
+            generation,
+            kind: "clean",
+            number: None,
+            snapshot: "snap-1".to_owned(),
+            state: "completed",
+            taken: "2026-01-02T03:04:05Z".to_owned(),
+            host: seconds.map(|_| "t3.small spot in us-east-1a".to_owned()),
+            seconds,
+            dollars: seconds.map(|_| 0.004),
+            note: None,
+        }
+    }
+
+    #[test]
+    fn a_line_says_when_how_long_where_and_for_how_much() {
+        let noted = Row {
+            note: Some("before the new data".to_owned()),
+            ..row(10, Some(12_600))
+        };
+        let failed = Row {
+            state: "error",
+            ..row(9, None)
+        };
+        assert_eq!(
+            text(&[noted, failed]),
+            "10  2026-01-02 03:04    3.5 h  t3.small spot in us-east-1a   $0.00  clean\n    \
+             before the new data\n \
+             9  2026-01-02 03:04        -  -                                 -  clean, error\n"
+        );
+        assert_eq!(text(&[]), "nothing was saved yet\n");
+        for (seconds, length) in [(59, "0 min"), (2460, "41 min"), (172_800, "2.0 d")] {
+            assert_eq!(lasted(seconds), length);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The files of a drive wherever they are: on the host that has it, or in a snapshot while it is
+//! asleep.
+
+use anyhow::anyhow;
+
+use super::ending::Ending;
+use super::preflight::DriveFacts;
+use super::prompt::unless_ended;
+use super::state::Session;
+use crate::asleep::Asleep;
+use crate::drive::tags::{self, SnapshotKind, SnapshotTags, VolumeTags};
+use crate::ec2::{Instance, Snapshot, SnapshotState, VolumeState};
+use crate::failure::{Exit, Failure};
+use crate::ids::Generation;
+use crate::transfer::{Servers, Stop, size};
+
+/// Where a drive's files are.
+pub(super) enum Files {
+    /// On this host, in the drive's container.
+    Up(Box<Instance>),
+    /// In a snapshot.
+    Asleep(Sleeping),
+}
+
+/// A generation of a drive in a snapshot.
+pub(super) struct Sleeping {
+    generation: Generation,
+    snapshot: Snapshot,
+}
+
+impl Session {
+    /// Where the drive's files are: its host, unless a `generation` is named, or it is not up.
+    pub(super) fn find_files(
+        &self,
+        facts: DriveFacts,
+        generation: Option<Generation>,
+    ) -> Result<Files, Failure> {
+        match (facts.host, generation) {
+            (Some(host), None) => return Ok(Files::Up(Box::new(host))),
+            (None, _) if facts.volumes.is_empty() && facts.snapshots.is_empty() => {
+                return Err(Failure::no_drive(&self.request.drive, &self.cloud.command));
+            }
+            _ => {}
+        }
+        let drive = &self.request.drive;
+        let command = &self.cloud.command;
+        let mut readable: Vec<(SnapshotTags, &Snapshot)> = facts
+            .snapshots
+            .iter()
+            .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+            .filter_map(|snapshot| Some((tags::read_snapshot(&snapshot.tags).ok()?, snapshot)))
+            .collect();
+        readable.sort_by_key(|(tags, _)| (tags.generation, tags.kind, tags.number));
+        let found = readable
+            .iter()
+            .rev()
+            .find(|(tags, _)| generation.is_none_or(|wanted| tags.generation == wanted));
+        let Some((tags, snapshot)) = found else {
+            let which = match generation {
+                Some(generation) => format!("{drive} has no snapshot of generation {generation}"),
+                None => format!("{drive} has no snapshot yet that can be read"),
+            };
+            let hint = format!("{command} list {drive} -v shows its snapshots");
+            return Err(Failure::new(Exit::Unavailable, anyhow!(which)).hint(hint));
+        };
+        if generation.is_none() {
+            let volumes = facts.volumes.iter().filter(|volume| {
+                !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
+            });
+            let of_volumes = volumes.filter_map(|volume| match tags::read_volume(&volume.tags) {
+                Ok(VolumeTags::Drive { generation, .. }) => Some(generation),
+                _ => None,
+            });
+            let of_snapshots = facts
+                .snapshots
+                .iter()
+                .filter_map(|snapshot| Some(tags::read_snapshot(&snapshot.tags).ok()?.generation));
+            let newest = of_volumes.chain(of_snapshots).max();
+            if let Some(newest) = newest.filter(|newest| *newest > tags.generation) {
+                self.report.print(&format!(
+                    "generation {newest} of {drive} is not saved yet; this is generation {}",
+                    tags.generation
+                ));
+            }
+        }
+        if tags.kind == SnapshotKind::Checkpoint {
+            self.report.print(&format!(
+                "this is a checkpoint of generation {}, taken while {drive} was in use",
+                tags.generation
+            ));
+        }
+        Ok(Files::Asleep(Sleeping {
+            generation: tags.generation,
+            snapshot: (*snapshot).clone(),
+        }))
+    }
+
+    /// The failure of a reading that was lost, for this reason.
+    fn lost_asleep(&self, asleep: &Asleep, why: &str) -> Failure {
+        if let Some(error) = asleep.failed() {
+            return Failure::from(error.clone());
+        }
+        let drive = &self.request.drive;
+        let error = anyhow!("{drive}'s file system cannot be read: {why}");
+        let hint = format!(
+            "{} connect {drive} mounts and repairs it",
+            self.cloud.command
+        );
+        Failure::new(Exit::Failed, error).hint(hint)
+    }
+
+    /// Does `work` with the files of a drive that is asleep, until it is done or a signal asks for
+    /// the end.
+    pub(super) async fn read_asleep(
+        &mut self,
+        sleeping: &Sleeping,
+        work: impl AsyncFnOnce(Servers) -> Result<(), Stop>,
+    ) -> Ending {
+        let (ec2, drive) = (self.cloud.ec2.clone(), &self.request.drive);
+        let asleep = Asleep::new(ec2, &sleeping.snapshot.id, drive);
+        let work = work(Servers::new(asleep.servers()));
+        let ending = match unless_ended(&mut self.signals, &self.report, work).await {
+            Ok(Ok(())) => Ending::Exit(0),
+            Ok(Err(Stop::Lost(why))) => Ending::Failed(self.lost_asleep(&asleep, &why)),
+            Ok(Err(Stop::Refused(error))) => Ending::Failed(Failure::new(Exit::Failed, error)),
+            Err(end) => Ending::Asked(end),
+        };
+        self.note_reading(sleeping, &asleep);
+        ending
+    }
+
+    /// Says what was read, and what that cost.
+    fn note_reading(&self, sleeping: &Sleeping, asleep: &Asleep) {
+        let reading = asleep.reading();
+        let snapshot = sleeping.snapshot.id.of(&self.request.drive);
+        let bytes = reading.blocks * crate::ec2::BLOCK as u64;
+        self.report.note(&format!(
+            "{snapshot}, generation {}: {} calls, {}, {:.3} cents",
+            sleeping.generation,
+            reading.blocks + reading.lists,
+            size(bytes),
+            reading.dollars() * 100.0
+        ));
+    }
+}

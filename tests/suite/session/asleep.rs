@@ -1,0 +1,206 @@
+//! The files of a drive that is asleep: read from its snapshot, with no instance.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::json::document;
+use super::site::Site;
+use harness::image_with;
+
+/// What a user leaves on a drive: in /work, and in the container's own layers.
+const LEFT: &str = "
+    set -e; mkdir -p /root; cd /work; mkdir -p a/deep; echo first >a/b && echo note >/root/note
+    ln -s /root/note link && ln -s ../a/b a/up && ln -s nowhere dangling && ln -s loop loop
+    chmod 640 a/b && touch -d '2001-02-03 04:05:06' a/b
+    dd if=/dev/urandom of=noise bs=65536 count=50 && sha256sum noise
+    truncate -s 64M sparse && echo end >>sparse
+    rm /bin/stat && mkdir -p /srv/made && echo made >/srv/made/file
+";
+
+/// The programs that it takes.
+const PROGRAMS: [&str; 6] = ["chmod", "dd", "ln", "sha256sum", "touch", "truncate"];
+
+/// The files of generation `demo@1`, which a session left.
+fn left() -> (Site, String) {
+    let site = Site::new();
+    let tar = site.path("tools.tar");
+    fs::write(&tar, image_with(&PROGRAMS)).unwrap();
+    let image = tar.to_str().unwrap();
+    let words = ["connect", "demo", "--image", image, "--", "sh", "-c", LEFT];
+    let ended = site.run(&words);
+    ended.is(0);
+    let digest = ended.stdout.split(' ').next().unwrap().to_owned();
+    site.is_saved("demo", 1);
+    (site, digest)
+}
+
+fn instances(site: &Site) -> usize {
+    let folder = site.dir().join("instances");
+    fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn files_of_a_drive_that_is_asleep_are_listed_shown_and_copied_without_an_instance() {
+    let (site, digest) = left();
+    let before = instances(&site);
+
+    let listed = site.run(&["ls", "demo:"]);
+    listed.is(0);
+    let names: Vec<&str> = listed
+        .stdout
+        .lines()
+        .map(|line| line.rsplit_once("  ").map_or(line, |(_, it)| it))
+        .collect();
+    assert_eq!(names.len(), 6, "{}", listed.stdout);
+    listed.prints(" a/\n").prints(" link -> /root/note\n");
+    listed.reports("generation 1: ").reports(" cents");
+    let found = document("files", site.run(&["ls", "demo:a", "--json"]).is(0));
+    assert_eq!(found[0]["name"], "b");
+    assert_eq!(found[0]["mode"], "640");
+    assert_eq!(found[0]["size"], 6);
+    assert_eq!(found[0]["changed"], "2001-02-03T04:05:06Z");
+    assert_eq!(found[1]["kind"], "folder");
+    assert_eq!(found[2]["target"], "../a/b");
+
+    // Links lead where they lead in the container.
+    for (place, content) in [
+        ("demo:a/b", "first\n"),
+        ("demo:a/up", "first\n"),
+        ("demo:/work/a/../a/b", "first\n"),
+        ("demo:link", "note\n"),
+        ("demo:~/note", "note\n"),
+        ("demo:/srv/made/file", "made\n"),
+        ("demo@1:a/b", "first\n"),
+    ] {
+        let shown = site.run(&["cat", place]);
+        assert_eq!(shown.is(0).stdout, content, "{place}");
+    }
+    // The image's programs are there, but for the one that was deleted.
+    let programs = site.run(&["ls", "demo:/bin"]);
+    programs.is(0).prints(" sh");
+    assert!(!programs.stdout.contains(" stat"), "{}", programs.stdout);
+    let root = site.run(&["ls", "demo:/"]);
+    root.is(0).prints(" work/\n").prints(" bin");
+
+    let to = site.path("copy");
+    let copied = site.run(&["cp", "demo:/work/.", to.to_str().unwrap()]);
+    copied.is(0).reports("copied ");
+    let sparse = fs::metadata(to.join("sparse")).unwrap();
+    assert_eq!(sparse.len(), (64 << 20) + 4);
+    assert!(
+        sparse.blocks() * 512 < 2 << 20,
+        "{} blocks",
+        sparse.blocks()
+    );
+    assert_eq!(fs::read_to_string(to.join("a/b")).unwrap(), "first\n");
+    assert_eq!(fs::metadata(to.join("a/b")).unwrap().mtime(), 981_173_106);
+    let sum = Command::new("sha256sum")
+        .arg(to.join("noise"))
+        .output()
+        .unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap();
+    assert!(sum.starts_with(&digest), "{sum}");
+    // What is there is not read again.
+    let again = site.run(&["cp", "demo:/work/.", to.to_str().unwrap()]);
+    again.is(0).reports("were there already");
+    assert_eq!(instances(&site), before);
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_that_is_up_is_asked_itself_and_an_older_generation_its_snapshot() {
+    let (site, _) = left();
+    let words = ["connect", "demo", "--", "sh", "-c"];
+    let script = "echo second >/work/a/b; echo begun; sleep 1000";
+    let mut running = site.start(&[&words[..], &[script]].concat());
+    running.prints("begun\n");
+    let shown = site.run(&["cat", "demo:a/b"]);
+    assert_eq!(shown.is(0).stdout, "second\n");
+    let shown = site.run(&["cat", "demo@1:a/b", "demo@1:/root/note"]);
+    assert_eq!(shown.is(0).stdout, "first\nnote\n");
+    let listed = site.run(&["ls", "demo:a", "--json"]);
+    let found: Value = serde_json::from_str(&listed.is(0).stdout).unwrap();
+    assert_eq!(found[0]["size"], 7);
+    running.signal(Signal::TERM);
+    running.end().is(143);
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_cannot_be_read_is_one_error() {
+    let (site, _) = left();
+    for (words, code, error) in [
+        (
+            &["cat", "demo:nothing"][..],
+            1,
+            "nothing: no such file or folder",
+        ),
+        (&["cat", "demo:a"], 1, "a: it is a folder"),
+        (
+            &["cat", "demo:dangling"],
+            1,
+            "dangling: no such file or folder",
+        ),
+        (&["cat", "demo:loop"], 1, "loop: too many links lead to it"),
+        (&["cat", "demo:a/b/c"], 1, "a/b/c: no such file or folder"),
+        (
+            &["cat", "demo@9:a/b"],
+            69,
+            "demo has no snapshot of generation 9",
+        ),
+        (&["cat", "other:a/b"], 69, "there is no drive other"),
+        (&["cat", "a/b"], 2, "a/b is no place on a drive"),
+        (&["ls", "demo@x:a"], 2, "a generation is a number"),
+        (
+            &["cp", "Cargo.toml", "demo@1:a"],
+            2,
+            "nothing can be written to it",
+        ),
+    ] {
+        site.run(words).is(code).reports(error);
+    }
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_generation_has_its_time_its_host_and_its_note() {
+    let site = Site::with_a_drive();
+    let words = ["connect", "demo", "-m", "with a note", "--", "true"];
+    site.run(&words).is(0);
+    site.run(&["connect", "demo", "--", "true"]).is(0);
+    site.run(&["note", "demo", "a later one"])
+        .is(0)
+        .reports("the note is on generation 3 of demo");
+    site.run(&["note", "demo@7", "none"])
+        .is(69)
+        .reports("demo has no snapshot of generation 7");
+    site.run(&["note", "demo", "two\nlines"])
+        .is(2)
+        .reports("a note is one line");
+    let saved = document("log", site.run(&["log", "demo", "--json"]).is(0));
+    let of = |name: &str| -> Vec<Value> {
+        let all = saved.as_array().unwrap().iter();
+        all.map(|row| row[name].clone()).collect()
+    };
+    assert_eq!(of("generation"), [3, 2, 1]);
+    assert_eq!(
+        of("note"),
+        ["a later one".into(), "with a note".into(), Value::Null]
+    );
+    for row in saved.as_array().unwrap() {
+        let host = row["host"].as_str().unwrap();
+        assert!(host.contains(" in us-east-1"), "{row}");
+        assert!(row["seconds"].as_i64().unwrap() < 600, "{row}");
+    }
+    let shown = site.run(&["log", "demo"]);
+    shown.is(0).prints("  clean\n   a later one\n2  ");
+    site.is_saved("demo", 3);
+}
