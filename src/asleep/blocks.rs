@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::ec2::{self, BLOCK, Ec2, WrittenBlocks};
@@ -99,7 +100,7 @@ impl Blocks {
             ec2,
             snapshot,
             permits: Semaphore::new(UNDER_WAY),
-            kept: Cache::new(KEPT),
+            kept: kept(),
             pages: Cache::new(PAGES),
             calls: Arc::clone(&calls),
         };
@@ -134,6 +135,26 @@ impl Blocks {
             blocks: self.calls.blocks.load(Relaxed),
             lists: self.calls.lists.load(Relaxed),
         }
+    }
+}
+
+/// The cache of blocks. Most are needed once, and soon: those that were read ahead have most of it.
+fn kept() -> Cache<u32, Option<Bytes>> {
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(KEPT)
+        .weight_capacity(KEPT as u64)
+        .hot_allocation(0.25)
+        .shards(1)
+        .build();
+    match options {
+        Ok(options) => Cache::with_options(
+            options,
+            UnitWeighter,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ),
+        // Never: all that it takes is set.
+        Err(_) => Cache::new(KEPT),
     }
 }
 

@@ -75,9 +75,9 @@ pages() {
 }
 
 # Fails unless Tab completes the name of the drive in bash. A busy computer may not answer in the time
-# that a shell has.
+# that a shell has, and is asked again after a minute.
 completes() {
-    for _ in $(seq 60); do
+    for _ in $(seq 200); do
         # shellcheck disable=SC2016  # bash's own
         completed=$(bash -c '
             . /usr/share/bash-completion/completions/xdrive
