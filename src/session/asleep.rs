@@ -8,8 +8,8 @@ use super::preflight::DriveFacts;
 use super::prompt::unless_ended;
 use super::state::Session;
 use crate::asleep::Asleep;
-use crate::drive::tags::{self, SnapshotKind, SnapshotTags, VolumeTags};
-use crate::ec2::{Instance, Snapshot, SnapshotState, VolumeState};
+use crate::drive::tags::{self, SnapshotKind, SnapshotTags};
+use crate::ec2::{Instance, Snapshot, SnapshotState, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::Generation;
 use crate::transfer::{Servers, Stop, size};
@@ -64,18 +64,13 @@ impl Session {
             return Err(Failure::new(Exit::Unavailable, anyhow!(which)).hint(hint));
         };
         if generation.is_none() {
-            let volumes = facts.volumes.iter().filter(|volume| {
+            let is_left = |volume: &&Volume| {
                 !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
-            });
-            let of_volumes = volumes.filter_map(|volume| match tags::read_volume(&volume.tags) {
-                Ok(VolumeTags::Drive { generation, .. }) => Some(generation),
-                _ => None,
-            });
-            let of_snapshots = facts
-                .snapshots
-                .iter()
-                .filter_map(|snapshot| Some(tags::read_snapshot(&snapshot.tags).ok()?.generation));
-            let newest = of_volumes.chain(of_snapshots).max();
+            };
+            let of_volumes = facts.volumes.iter().filter(is_left).map(|it| &it.tags);
+            let of_snapshots = facts.snapshots.iter().map(|it| &it.tags);
+            let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
+            let newest = newest.map(|(generation, _)| generation);
             if let Some(newest) = newest.filter(|newest| *newest > tags.generation) {
                 self.report.print(&format!(
                     "generation {newest} of {drive} is not saved yet; this is generation {}",

@@ -1,6 +1,8 @@
 //! A look at the files of a drive: a folder's names, a file's content. Where the drive is up its host
 //! is asked, else a snapshot.
 
+use std::io::ErrorKind;
+
 use anyhow::anyhow;
 
 use super::asleep::Files;
@@ -16,6 +18,9 @@ use crate::host::sftp::{Entry, Kind, SftpError};
 use crate::ids::Generation;
 use crate::ssh::UserKey;
 use crate::transfer::{PartError, Servers, Stop, show};
+
+/// The exit code of a program whose reader leaves early, as in `xdrive cat … | head`: that of SIGPIPE.
+const READER_LEFT: u8 = 128 + 13;
 
 /// What to look at.
 pub(crate) struct Look {
@@ -53,21 +58,33 @@ pub(crate) async fn show_files(
     look: Look,
     write: fn(&[u8]) -> std::io::Result<()>,
 ) -> Result<u8, Failure> {
+    let mut has_left = false;
     let showing = async |servers: Servers| {
         for path in &look.paths {
             let shown = async {
                 let path = expanded(&servers, path).await?;
                 show(servers.one(), &path, write).await
             };
-            shown.await.map_err(|error| match error {
-                PartError::Server(error) => stop(path, error),
-                error => Stop::Refused(anyhow!("{}: {error}", String::from_utf8_lossy(path))),
-            })?;
+            match shown.await {
+                Ok(()) => {}
+                Err(PartError::Server(error)) => return Err(stop(path, error)),
+                Err(PartError::Here(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                    has_left = true;
+                    return Ok(());
+                }
+                Err(error) => {
+                    let path = String::from_utf8_lossy(path);
+                    return Err(Stop::Refused(anyhow!("{path}: {error}")));
+                }
+            }
         }
         Ok(())
     };
     let ending = at_files(request, cloud, key, look.generation, "cat", showing).await?;
-    Session::code(ending)
+    match Session::code(ending)? {
+        0 if has_left => Ok(READER_LEFT),
+        code => Ok(code),
+    }
 }
 
 /// Does `work` where the files are.

@@ -1,13 +1,17 @@
 //! The files of a drive that is asleep: read from its snapshot, with no instance.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
+use xdrive::local::Fault;
 
+use super::connection_lost::recorded;
 use super::json::document;
+use super::simulated::plant;
 use super::site::Site;
 use harness::image_with;
 
@@ -166,6 +170,17 @@ fn what_cannot_be_read_is_one_error() {
     ] {
         site.run(words).is(code).reports(error);
     }
+    let words = "You are not authorized to perform this operation.";
+    let fault = Fault::new("GetSnapshotBlock", 403, "AccessDeniedException", words);
+    plant(&site, fault);
+    site.run(&["cat", "demo:a/b"]).is(77).reports(words);
+    // A reader that leaves early is no failure of the drive's.
+    let program = site.command(&["cat", "demo:sparse"]);
+    let mut child = { program }.stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 4]).unwrap();
+    drop(stdout);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 13));
     site.is_saved("demo", 1);
 }
 
@@ -203,4 +218,28 @@ fn a_generation_has_its_time_its_host_and_its_note() {
     let shown = site.run(&["log", "demo"]);
     shown.is(0).prints("  clean\n   a later one\n2  ");
     site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_snapshot_of_a_drive_that_lost_its_power_is_read_with_its_journal() {
+    let site = Site::with_a_drive();
+    let script = "mkdir /work/a; echo kept >/work/a/b; echo gone >/work/c; sync
+        rm /work/c; echo more >/work/a/d; sync; echo begun; sleep 1000";
+    let mut running = site.start(&["connect", "demo", "--", "sh", "-c", script]);
+    running.prints("begun\n");
+    let init = recorded(&site, "init.json");
+    running.signal(Signal::KILL);
+    kill_process(init, Signal::KILL).unwrap();
+    drop(running.end());
+    site.run(&["stop", "demo"])
+        .is(0)
+        .reports("saving what was synced");
+    let saved = document("log", site.run(&["log", "demo", "--json"]).is(0));
+    assert_eq!([&saved[0]["kind"], &saved[1]["kind"]], ["crashed", "clean"]);
+    let shown = site.run(&["cat", "demo:a/b", "demo:a/d"]);
+    assert_eq!(shown.is(0).stdout, "kept\nmore\n");
+    let listed = site.run(&["ls", "demo:"]);
+    assert_eq!(listed.is(0).stdout.lines().count(), 1, "{}", listed.stdout);
+    site.has_no_leaks();
 }
