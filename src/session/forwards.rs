@@ -8,10 +8,12 @@ mod offers;
 mod order;
 mod table;
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::anyhow;
+use tokio::time::timeout;
 
 use super::container::ContainerSession;
 use super::local_ports::{EXACT, busy, jupyter_port};
@@ -21,6 +23,7 @@ use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::ports::Listener;
+use crate::report::Report;
 use crate::ssh::forward::ForwardError;
 
 use order::{Direction, Order, USAGE};
@@ -28,6 +31,16 @@ use table::{Entrance, Entry, Table, open, open_remote, replaced};
 
 /// The pause before what listens in the container is watched again, after a lost connection.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// How long no forward may have delivered anything to be left at the end of a shell or command: some
+/// round trips of a slow line.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How long forwards that deliver are waited for then, at most: the instance is paid for.
+const SETTLED: Duration = Duration::from_mins(10);
+
+/// After how much of that it is said.
+const SAID: Duration = Duration::from_secs(1);
 
 /// The forwards of a session. Clones are the same ones; with the last of them their ports close.
 #[derive(Clone, Default)]
@@ -155,6 +168,33 @@ impl Forwards {
         let line = offers.look(listeners, |port| table.is_forwarded(port));
         table.offers = offers;
         line
+    }
+
+    /// Waits until no connection through a forward delivers anything any more: what was sent before
+    /// the shell or command ended arrives, as with OpenSSH, which waits for each connection's end.
+    pub(super) async fn settled(&self, report: &Report) {
+        let (local, remote): (Vec<_>, Vec<_>) = {
+            let table = self.table();
+            let local = table.local.iter().filter_map(|it| it.forward.as_ref());
+            let remote = table.remote.iter().filter_map(|it| it.forward.as_ref());
+            (
+                local.map(|it| it.settled(QUIET)).collect(),
+                remote.map(|it| it.settled(QUIET)).collect(),
+            )
+        };
+        let mut settled = pin!(timeout(SETTLED, async {
+            for forward in local {
+                forward.await;
+            }
+            for forward in remote {
+                forward.await;
+            }
+        }));
+        if timeout(SAID, &mut settled).await.is_err() {
+            report.print("waiting for what forwards still carry; Ctrl-C ends that");
+            // What takes longer is cut.
+            let _ = settled.await;
+        }
     }
 
     /// What the next container gets: all that is open now, on the ports of this computer that it

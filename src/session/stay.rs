@@ -264,14 +264,14 @@ impl Session {
                 command: hint,
             };
             let signals = &mut self.signals;
-            if let Some(command) = command {
+            let ended = if let Some(command) = command {
                 run_command(
                     &mut inside,
                     line,
                     &mut reconnector,
                     (command, &mut self.has_begun),
                     answers,
-                    signals,
+                    &mut *signals,
                 )
                 .await
             } else {
@@ -288,13 +288,18 @@ impl Session {
                     &mut reconnector,
                     (in_terminal, &mut self.has_begun),
                     answers,
-                    (signals, &mut messages),
+                    (&mut *signals, &mut messages),
                 );
                 tokio::select! {
                     ended = shell => ended,
                     never = forwards.offer(&drive, instance, &output) => match never {},
                 }
+            };
+            if matches!(ended, Ok(Ending::Exit(_))) {
+                // A signal ends that alone: the session ends all the same.
+                let _ = unless_ended(signals, &self.report, forwards.settled(&self.report)).await;
             }
+            ended
         };
         let ending = monitor.run_with(&mut self.news, middle).await;
         forwards.keep_in(&mut self.request.options);

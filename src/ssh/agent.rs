@@ -19,6 +19,7 @@ use super::connection::Ssh;
 use super::peer::Accepts;
 use super::relay::relay;
 use super::start::{self, ShellError};
+use super::traffic::Traffic;
 
 /// The pause before the agent is offered again, after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -108,5 +109,5 @@ async fn answer(ssh: &Ssh, channel: Channel<Msg>, socket: &Path) {
         let _unknown = agent.bind_session(binding, true).await;
     }
     let (reader, writer) = tokio::io::split(agent.into_inner());
-    relay(reader, writer, session).await;
+    relay(reader, writer, session, &Traffic::default()).await;
 }

@@ -16,6 +16,7 @@ use super::error::SshError;
 use super::listen::Listeners;
 use super::relay::relay_tcp;
 use super::route::Routes;
+use super::traffic::Traffic;
 
 pub use super::listen::{Interface, Wanted};
 pub use super::route::{Destination, Within};
@@ -59,6 +60,7 @@ struct Target {
 pub struct Forward {
     port: u16,
     target: watch::Sender<Target>,
+    traffic: Traffic,
     serving: JoinHandle<()>,
 }
 
@@ -91,10 +93,12 @@ impl Forward {
             to,
             starting: false,
         });
-        let serving = tokio::spawn(serve(listeners, ssh, targets));
+        let traffic = Traffic::default();
+        let serving = tokio::spawn(serve(listeners, ssh, targets, traffic.clone()));
         Ok(Self {
             port,
             target,
+            traffic,
             serving,
         })
     }
@@ -116,6 +120,12 @@ impl Forward {
         self.target.send_modify(|now| now.to = target.into());
     }
 
+    /// Waits until each connection has ended, or none has delivered anything for as long as `quiet`.
+    pub fn settled(&self, quiet: Duration) -> impl Future<Output = ()> + use<> {
+        let traffic = self.traffic.clone();
+        async move { traffic.settled(quiet).await }
+    }
+
     /// Sets whether the server behind it is still starting. While it is, a refused connection waits
     /// instead of being closed.
     pub fn set_starting(&self, starting: bool) {
@@ -132,10 +142,15 @@ impl Drop for Forward {
 /// Accepts until it is aborted, over a connection of its own to the host of `ssh`. When that ends,
 /// the relayed ones end with it; the port stays, and new ones wait in its backlog until there is
 /// another connection to the host.
-async fn serve(listeners: Listeners, mut ssh: Ssh, targets: watch::Receiver<Target>) {
+async fn serve(
+    listeners: Listeners,
+    mut ssh: Ssh,
+    targets: watch::Receiver<Target>,
+    traffic: Traffic,
+) {
     loop {
         let routes = reconnected(&ssh).await;
-        relay_all(&listeners, &routes, &targets).await;
+        relay_all(&listeners, &routes, &targets, &traffic).await;
         ssh = routes.outer().clone();
     }
 }
@@ -151,7 +166,12 @@ pub(super) async fn reconnected(ssh: &Ssh) -> Routes {
 }
 
 /// Accepts until the connection to the host ends.
-async fn relay_all(listeners: &Listeners, routes: &Routes, targets: &watch::Receiver<Target>) {
+async fn relay_all(
+    listeners: &Listeners,
+    routes: &Routes,
+    targets: &watch::Receiver<Target>,
+    traffic: &Traffic,
+) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -164,10 +184,10 @@ async fn relay_all(listeners: &Listeners, routes: &Routes, targets: &watch::Rece
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let (routes, targets) = (routes.clone(), targets.clone());
+        let (routes, targets, traffic) = (routes.clone(), targets.clone(), traffic.clone());
         connections.spawn(async move {
             if let Some(session) = open(&routes, from, &targets).await {
-                relay_tcp(stream, session).await;
+                relay_tcp(stream, session, &traffic).await;
             }
         });
     }

@@ -35,6 +35,7 @@ pub mod shell;
 pub(crate) mod start;
 pub mod streams;
 pub mod terminal;
+mod traffic;
 
 pub use command::RemoteCommand;
 pub use connection::{Output, REACH, Ssh, Target};

@@ -12,24 +12,28 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::channel::{CHUNK, Sender, Session};
+use super::traffic::Traffic;
 
 /// The most bytes that one local connection may leave unread; with more it is dropped.
 const UNREAD: usize = 64 << 20;
 
 /// As [`relay`], for a TCP connection.
-pub(super) async fn relay_tcp(stream: TcpStream, session: Session) {
+pub(super) async fn relay_tcp(stream: TcpStream, session: Session, traffic: &Traffic) {
     // If it fails only latency suffers.
     let _slower = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    relay(reader, writer, session).await;
+    relay(reader, writer, session, traffic).await;
 }
 
-/// Relays until the host has closed its side and all is delivered, or either side breaks off.
+/// Relays until the host has closed its side and all is delivered, or either side breaks off; counts
+/// as one of the connections of `traffic`.
 pub(super) async fn relay(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     session: Session,
+    traffic: &Traffic,
 ) {
+    let _open = traffic.begin();
     let Session {
         mut messages,
         sender,
@@ -57,9 +61,12 @@ pub(super) async fn relay(
                 }
             }
         };
-        tokio::try_join!(draining, deliver(&mut writer, &mut queued, &unread))
+        tokio::try_join!(
+            draining,
+            deliver(&mut writer, &mut queued, (&unread, traffic))
+        )
     };
-    let up = send(reader, &sender);
+    let up = send(reader, &sender, traffic);
     tokio::pin!(down, up);
     let mut sent = false;
     loop {
@@ -77,21 +84,26 @@ pub(super) async fn relay(
 async fn deliver(
     writer: &mut (impl AsyncWrite + Unpin),
     queued: &mut mpsc::UnboundedReceiver<Bytes>,
-    unread: &AtomicUsize,
+    (unread, traffic): (&AtomicUsize, &Traffic),
 ) -> Result<(), ()> {
     while let Some(data) = queued.recv().await {
         writer.write_all(&data).await.map_err(drop)?;
         unread.fetch_sub(data.len(), Ordering::Relaxed);
+        traffic.moved();
     }
     writer.shutdown().await.map_err(drop)
 }
 
-async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender) -> Result<(), ()> {
+async fn send(
+    mut reader: impl AsyncRead + Unpin,
+    sender: &Sender,
+    traffic: &Traffic,
+) -> Result<(), ()> {
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK);
         match reader.read_buf(&mut chunk).await {
             Ok(0) => break,
-            Ok(_) if sender.send(chunk.freeze()).await => {}
+            Ok(_) if sender.send(chunk.freeze()).await => traffic.moved(),
             _ => return Err(()),
         }
     }

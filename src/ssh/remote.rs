@@ -18,6 +18,7 @@ use super::forward::{ForwardError, reconnected};
 use super::peer::Accepts;
 use super::relay::{relay, relay_tcp};
 use super::route::Routes;
+use super::traffic::Traffic;
 
 /// The pause before the port is requested again, while the lost connection still holds it.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -53,6 +54,7 @@ pub struct RemoteWanted {
 #[derive(Debug)]
 pub struct RemoteForward {
     port: u16,
+    traffic: Traffic,
     serving: JoinHandle<()>,
 }
 
@@ -74,14 +76,25 @@ impl RemoteForward {
             Err(SshError::Refused(..)) => inside.listen(&wanted.bind, 0).await?,
             answer => answer?,
         };
-        let serving = tokio::spawn(serve(inside, wanted, port));
-        Ok(Self { port, serving })
+        let traffic = Traffic::default();
+        let serving = tokio::spawn(serve(inside, wanted, port, traffic.clone()));
+        Ok(Self {
+            port,
+            traffic,
+            serving,
+        })
     }
 
     /// The port there.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// As [`super::forward::Forward::settled`].
+    pub fn settled(&self, quiet: Duration) -> impl Future<Output = ()> + use<> {
+        let traffic = self.traffic.clone();
+        async move { traffic.settled(quiet).await }
     }
 }
 
@@ -111,9 +124,9 @@ impl InnerConnection {
 }
 
 /// Relays until it is aborted. When the connection ends, the same port is asked for over another.
-async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16) {
+async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16, traffic: Traffic) {
     loop {
-        relay_all(&mut inside, &wanted.to).await;
+        relay_all(&mut inside, &wanted.to, &traffic).await;
         inside = loop {
             let routes = reconnected(&inside.outer).await;
             if let Ok(again) = InnerConnection::open(routes, &wanted.server).await
@@ -127,7 +140,7 @@ async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16) {
 }
 
 /// Relays until the connection ends.
-async fn relay_all(inside: &mut InnerConnection, to: &Here) {
+async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
     let mut connections = JoinSet::new();
     loop {
         let channel = tokio::select! {
@@ -137,20 +150,20 @@ async fn relay_all(inside: &mut InnerConnection, to: &Here) {
             _ = inside.outer.ended() => return,
         };
         let session = inside.inner.accepted(channel);
-        let to = to.clone();
+        let (to, traffic) = (to.clone(), traffic.clone());
         connections.spawn(async move {
             // Without a connection from here the channel is dropped, which closes it.
             match to {
                 Here::Port(host, port) => {
                     if let Ok(stream) = TcpStream::connect((host.as_str(), port)).await {
-                        relay_tcp(stream, session).await;
+                        relay_tcp(stream, session, &traffic).await;
                     }
                 }
                 Here::Service(service) => {
                     let (near, far) = tokio::io::duplex(ON_ITS_WAY);
                     if service.send(far).is_ok() {
                         let (reader, writer) = tokio::io::split(near);
-                        relay(reader, writer, session).await;
+                        relay(reader, writer, session, &traffic).await;
                     }
                 }
             }

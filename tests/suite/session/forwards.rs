@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -205,6 +206,84 @@ fn is_prompted(pty: &mut Pty, port: u16) -> bool {
     pty.type_in("\r~C\x03");
     eventually_within(SESSION, || pty.contents(), || shown(pty)[0] > before[0]);
     shown(pty)[1] > before[1]
+}
+
+/// A server on this computer that sends a megabyte in three seconds; its port.
+fn sending() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                for _ in 0..16 {
+                    // A connection that is cut ends with an error.
+                    let _cut = stream.write_all(&vec![b's'; 1 << 16]);
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_a_forward_carries_when_the_command_ends_arrives() {
+    let site = Site::with_a_drive();
+    let (port, idle) = (free(), free());
+    let ways = [
+        ("-R", format!("7001:127.0.0.1:{}", sending())),
+        ("-R", format!("7002:127.0.0.1:{}", echoing())),
+        ("-L", format!("{port}:localhost:7001")),
+        ("-L", format!("{idle}:localhost:7002")),
+    ];
+    let ways = ways.iter().flat_map(|(flag, way)| [*flag, way]);
+    let command = ["--", "sh", "-c", "echo begun; read end; true"];
+    let words: Vec<&str> = ["connect", "demo"]
+        .into_iter()
+        .chain(ways)
+        .chain(command)
+        .collect();
+    let mut connect = site.command(&words);
+    let streams = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
+    let [stdin, stdout, stderr] = streams;
+    let mut child = connect
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let mut begun = [0; 6];
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut begun)
+        .unwrap();
+    let connected = |port: u16| {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(NOTICED)).unwrap();
+        stream
+    };
+    // A connection that nothing comes through is not waited for.
+    let mut silent = connected(idle);
+    silent.write_all(b"x").unwrap();
+    silent.read_exact(&mut [0]).unwrap();
+    let mut stream = connected(port);
+    stream.read_exact(&mut [0; 100]).unwrap();
+    drop(child.stdin.take());
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest.len(), (1 << 20) - 100);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let shown = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        shown.contains("waiting for what forwards still carry; Ctrl-C ends that\n"),
+        "{shown}"
+    );
+    site.is_saved("demo", 2);
 }
 
 #[test]
