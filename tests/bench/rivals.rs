@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use super::ends;
-use harness::bench::Program;
+use harness::bench::{Program, program::SSH};
 
 /// How many forwards each has.
 const FORWARDS: usize = 8;
@@ -130,7 +130,8 @@ async fn ssh(program: &Program, drive: &str) -> anyhow::Result<Client> {
         ssh.iter().cloned().chain(more).map(Into::into).collect()
     };
     let mut in_terminal = words(&["docker", "exec", "-it", "-w", "/work", &container, "bash"]);
-    in_terminal.insert(1, "-t".into());
+    let program = ssh.iter().position(|word| word == SSH);
+    in_terminal.insert(program.context("no program")? + 1, "-t".into());
     Ok(Client {
         shell: Shell::start(&in_terminal, &[])?,
         ports,

@@ -6,43 +6,68 @@
 //! - *xdrive*: a session with forwards, its shell, and guests beside it, as users have them;
 //! - *OpenSSH*: the installed client with the same forwards, and `docker exec` in the container.
 //!
-//! A ratio is xdrive's value over OpenSSH's within a round; the table has medians. Nothing is
+//! Then files are copied ([`copies`]), and forwards used over a line of 40 ms, which has no other limit.
+//!
+//! A ratio is xdrive's value over OpenSSH's within a round; the tables have medians. Nothing is
 //! asserted about time. Everything is made in a directory of its own and removed again, also after a
 //! failure, Ctrl-C or SIGTERM.
 
+mod compared;
+mod copies;
 mod ends;
 mod rivals;
 
-use std::fmt;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use harness::bench::{Program, Spread, program, run};
+use compared::{Row, Table, less, more};
+use copies::Copies;
+use harness::bench::{Program, program, run};
+use harness::{Distance, Far};
 use rivals::{Client, Rivals};
 
 /// The default number of rounds.
 const ROUNDS: usize = 5;
+/// The most rounds of copies and of what is far, which take longer.
+const LONG_ROUNDS: usize = 3;
 const DRIVE: &str = "bench";
 /// The bytes of a transfer.
 const BULK: u64 = 512 << 20;
+/// The same over the far line.
+const FAR_BULK: u64 = 256 << 20;
 const MIB: f64 = 1_048_576.0;
 
-/// What is compared, with its unit and the ratio that is the goal; whether that is the least.
-const ROWS: [(&str, &str, f64, bool); 14] = [
-    ("one forward, down", "MiB/s", 2.0, true),
-    ("one forward, up", "MiB/s", 2.5, true),
-    ("client CPU a GiB, down", "s", 0.5, false),
-    ("client CPU a GiB, up", "s", 0.4, false),
-    ("8 forwards at once, down", "MiB/s", 2.0, true),
-    ("-- cat", "MiB/s", 2.0, true),
-    ("one-byte echo, idle, p50", "ms", 0.8, false),
-    ("one-byte echo, idle, p99", "ms", 1.0, false),
-    ("one-byte echo, a full forward, p50", "ms", 1.0, false),
-    ("one-byte echo, a full forward, p99", "ms", 1.0, false),
-    ("200 requests at once, p99", "ms", 0.3, false),
-    ("memory over idle, 200 connections", "MiB", 1.0, false),
-    ("a guest's -- true", "s", 1.2, false),
-    ("memory, idle", "MiB", 1.0, false),
+/// The far line.
+const DISTANCE: Distance = Distance {
+    round_trip: Duration::from_millis(40),
+    up: None,
+};
+
+const ROWS: [Row; 14] = [
+    more("one forward, down", "MiB/s", 2.0),
+    more("one forward, up", "MiB/s", 2.5),
+    less("client CPU a GiB, down", "s", 0.5),
+    less("client CPU a GiB, up", "s", 0.4),
+    more("8 forwards at once, down", "MiB/s", 2.0),
+    more("-- cat", "MiB/s", 2.0),
+    less("one-byte echo, idle, p50", "ms", 0.8),
+    less("one-byte echo, idle, p99", "ms", 1.0),
+    less("one-byte echo, a full forward, p50", "ms", 1.0),
+    less("one-byte echo, a full forward, p99", "ms", 1.0),
+    less("200 requests at once, p99", "ms", 0.3),
+    less("memory over idle, 200 connections", "MiB", 1.0),
+    less("a guest's -- true", "s", 1.2),
+    less("memory, idle", "MiB", 1.0),
+];
+
+const FAR_ROWS: [Row; 2] = [
+    more("one forward over 40 ms, down", "MiB/s", 2.2),
+    more("one forward over 40 ms, up", "MiB/s", 1.1),
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -53,15 +78,27 @@ fn main() -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let program = Program::new(dir.path())?;
+        let top = dir.path();
+        let far = Far::new(DISTANCE);
+        let afar = top.join("afar");
+        let program = Program::new(top)?;
+        let from_afar = Program::within(&afar, &far.words())?;
         let outcome = tokio::select! {
-            outcome = measure(&program, rounds) => outcome,
+            outcome = measure(&program, top, rounds) => outcome,
             stopped = run::until_signal() => stopped,
         };
-        let top = dir.path();
+        let outcome = match outcome {
+            Ok(()) => tokio::select! {
+                outcome = measure_afar(&from_afar, &far, rounds.min(LONG_ROUNDS)) => outcome,
+                stopped = run::until_signal() => stopped,
+            },
+            failed => failed,
+        };
         let cleared = [
             program.end().await,
+            from_afar.end().await,
             run::clear(&top.join(program::NAME)).await,
+            run::clear(&afar.join(program::NAME)).await,
         ];
         for cleared in cleared {
             cleared.with_context(|| format!("clearing up {}", top.display()))?;
@@ -71,28 +108,45 @@ fn main() -> anyhow::Result<()> {
     dir.close().context("removing the benchmark's directory")
 }
 
-async fn measure(program: &Program, rounds: usize) -> anyhow::Result<()> {
+async fn measure(program: &Program, top: &Path, rounds: usize) -> anyhow::Result<()> {
     let mut rivals = Rivals::begin(program, DRIVE).await?;
-    let table = tokio::task::spawn_blocking(move || {
-        let mut table = Table::default();
-        for round in 0..rounds {
-            let first = round % 2;
-            let mut values = [[0.0; ROWS.len()]; 2];
-            for client in [first, 1 - first] {
-                values[client] = one(&mut rivals.clients[client])?;
-            }
-            eprintln!("round {} of {rounds}", round + 1);
-            table.rounds.push(values);
-        }
-        rivals.end()?;
-        anyhow::Ok(table)
+    let mut copies = Copies::new(top, program, DRIVE).await?;
+    let tables = tokio::task::spawn_blocking(move || {
+        let near = Table::measured(&ROWS, rounds, |side| one(&mut rivals.clients[side]))?;
+        print!("{near}");
+        let longer = rounds.min(LONG_ROUNDS);
+        print!(
+            "{}",
+            Table::measured(&copies::ROWS, longer, |side| copies.take(side))?
+        );
+        rivals.end()
     });
-    print!("{}", table.await??);
-    Ok(())
+    tables.await?
+}
+
+/// The same from a laptop that is far from the host.
+async fn measure_afar(program: &Program, far: &Far, rounds: usize) -> anyhow::Result<()> {
+    let rivals = Rivals::begin(program, DRIVE).await?;
+    let [_, net] = far.words();
+    let namespace = File::open(net.trim_start_matches("--net="))?;
+    // Threads begin in the network of the one that makes them.
+    let measuring = std::thread::spawn(move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        let table = Table::measured(&FAR_ROWS, rounds, |side| {
+            let port = rivals.clients[side].ports[0];
+            let down = ends::down(&[port], FAR_BULK)?;
+            let up = ends::up(port, FAR_BULK)?;
+            Ok(vec![down, up])
+        })?;
+        print!("{table}");
+        rivals.end()
+    });
+    let measured = tokio::task::spawn_blocking(move || measuring.join());
+    measured.await?.map_err(|_| anyhow!("a thread panicked"))?
 }
 
 /// The values of one client in one round, in the order of [`ROWS`].
-fn one(client: &mut Client) -> anyhow::Result<[f64; ROWS.len()]> {
+fn one(client: &mut Client) -> anyhow::Result<Vec<f64>> {
     let idle = client.memory()?;
     let cpu = client.cpu()?;
     let down = ends::down(&client.ports[..1], BULK)?;
@@ -112,7 +166,7 @@ fn one(client: &mut Client) -> anyhow::Result<[f64; ROWS.len()]> {
     let cat = ends::cat(&mut client.command(&["cat"]), BULK)?;
     let gone = ends::run(&mut client.command(&["true"]))?;
     let gib = f64::from(u32::try_from(BULK >> 20)?) / 1024.0;
-    let values = [
+    let values = vec![
         down,
         up,
         cpu_down / gib,
@@ -129,46 +183,4 @@ fn one(client: &mut Client) -> anyhow::Result<[f64; ROWS.len()]> {
         idle,
     ];
     Ok(values)
-}
-
-/// The values of both clients (xdrive, OpenSSH), round by round.
-#[derive(Default)]
-struct Table {
-    rounds: Vec<[[f64; ROWS.len()]; 2]>,
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "\nmedians of {} rounds; ratio: median (lowest to highest)\n\n\
-             {:<38} {:>6} {:>9} {:>9} {:>22} {:>8}",
-            self.rounds.len(),
-            "",
-            "",
-            "OpenSSH",
-            "xdrive",
-            "ratio",
-            "goal"
-        )?;
-        for (index, (name, unit, goal, is_least)) in ROWS.into_iter().enumerate() {
-            let median = |client: usize| {
-                let values = self.rounds.iter().map(|round| round[client][index]);
-                Spread::of(values).median
-            };
-            let ratios = self
-                .rounds
-                .iter()
-                .map(|round| round[0][index] / round[1][index]);
-            let (ours, theirs, ratio) = (median(0), median(1), Spread::of(ratios));
-            let sign = if is_least { '≥' } else { '≤' };
-            let digits = if ours < 10.0 { 2 } else { 0 };
-            writeln!(
-                f,
-                "{name:<38} {unit:>6} {theirs:>9.digits$} {ours:>9.digits$} {ratio:>22} {:>8}",
-                format!("{sign} {goal}")
-            )?;
-        }
-        Ok(())
-    }
 }

@@ -37,7 +37,11 @@ const OWN_PORTS: std::ops::Range<u16> = 700..1000;
 const REACH: Duration = Duration::from_secs(3);
 /// How many bytes the relay queues in one direction before the sender waits, as a modem does.
 const QUEUE: usize = 128 << 10;
+/// As [`QUEUE`], of a line without a limit: more than a window of either side.
+const LONG_QUEUE: usize = 64 << 20;
 const CHUNK: usize = 4 << 10;
+/// As [`CHUNK`], of a line without a limit.
+const LARGE_CHUNK: usize = 64 << 10;
 
 /// A distance.
 #[derive(Debug, Clone, Copy)]
@@ -241,10 +245,24 @@ async fn pass(
         *free = (*free).max(Instant::now()) + takes;
         *free
     };
-    let there = carry(near_in, far_out, half, (clocks, From::Laptop), sent);
-    let back = carry(far_in, near_out, half, (clocks, From::Host), |_| {
-        Instant::now()
-    });
+    let sizes = match distance.up {
+        Some(_) => (QUEUE, CHUNK),
+        None => (LONG_QUEUE, LARGE_CHUNK),
+    };
+    let there = carry(
+        near_in,
+        far_out,
+        (half, sizes),
+        (clocks, From::Laptop),
+        sent,
+    );
+    let back = carry(
+        far_in,
+        near_out,
+        (half, sizes),
+        (clocks, From::Host),
+        |_| Instant::now(),
+    );
     tokio::try_join!(there, back).map(drop)
 }
 
@@ -268,7 +286,7 @@ async fn connect(to: SocketAddr) -> io::Result<TcpStream> {
 async fn carry(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
-    half: Duration,
+    (half, (most, piece)): (Duration, (usize, usize)),
     (clocks, side): (&Clocks, From),
     sent: impl Fn(usize) -> Instant,
 ) -> io::Result<()> {
@@ -277,10 +295,10 @@ async fn carry(
     let room = Notify::new();
     let reading = async {
         loop {
-            while waiting.load(Ordering::Relaxed) >= QUEUE {
+            while waiting.load(Ordering::Relaxed) >= most {
                 room.notified().await;
             }
-            let mut chunk = vec![0; CHUNK];
+            let mut chunk = vec![0; piece];
             let length = from.read(&mut chunk).await?;
             chunk.truncate(length);
             waiting.fetch_add(length, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! xdrive's side: the program, started as users start it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::sync::Mutex;
@@ -18,20 +19,30 @@ use crate::home::{cache, program};
 pub const NAME: &str = "xdrive";
 /// How long a session may take to save after SIGTERM.
 const TIMEOUT: Duration = Duration::from_mins(1);
+/// OpenSSH's client.
+pub const SSH: &str = "ssh";
 
 /// The program, and the session of it that runs.
 pub struct Program {
     dir: PathBuf,
+    /// The words before a command that run it where the hosts are reached from.
+    from: Vec<String>,
     running: Mutex<Option<Pid>>,
 }
 
 impl Program {
     /// The program in the directory of a benchmark.
     pub fn new(top: &Path) -> anyhow::Result<Self> {
+        Self::within(top, &[])
+    }
+
+    /// As [`Program::new`]; `from` are the words before a command that run it in another network.
+    pub fn within(top: &Path, from: &[String]) -> anyhow::Result<Self> {
         let dir = top.join(NAME);
         std::fs::create_dir_all(&dir)?;
         Ok(Self {
             running: Mutex::new(None),
+            from: from.to_owned(),
             dir,
         })
     }
@@ -65,12 +76,26 @@ impl Program {
 
     /// The command that joins or begins a session of `drive`, without the command in it.
     pub fn connect(&self, drive: &str) -> Command {
-        let mut command = Command::new(program());
+        let mut command = self.command();
+        command.args(["connect", drive, "--"]);
         command
+    }
+
+    /// A command of xdrive's, without its verb.
+    pub fn command(&self) -> Command {
+        let program = program();
+        let mut words = self
+            .from
+            .iter()
+            .map(OsStr::new)
+            .chain([program.as_os_str()]);
+        // There is the program at least.
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command
+            .args(words)
             .arg("--local")
             .arg("--local-dir")
             .arg(&self.dir)
-            .args(["connect", drive, "--"])
             .env("XDRIVE_CACHE", cache())
             .env("XDG_CONFIG_HOME", self.dir.join("config"))
             .env("XDG_DATA_HOME", self.dir.join("data"))
@@ -112,7 +137,7 @@ impl Program {
         let key = self.dir.join("config/xdrive/id_ed25519");
         let known = self.dir.join("known_hosts");
         let words = [
-            "ssh".to_owned(),
+            SSH.to_owned(),
             "-F/dev/null".to_owned(),
             "-oBatchMode=yes".to_owned(),
             "-oStrictHostKeyChecking=accept-new".to_owned(),
@@ -121,7 +146,7 @@ impl Program {
             format!("-i{}", key.display()),
             format!("root@{address}"),
         ];
-        Ok(words.into())
+        Ok(self.from.iter().cloned().chain(words).collect())
     }
 
     /// Records which session runs now.
