@@ -29,6 +29,9 @@ pub(crate) use blocks::Reading;
 /// reads no large file.
 const SERVERS: usize = 4;
 
+/// How many read where all of two snapshots is compared.
+const COMPARING: usize = 16;
+
 /// A snapshot whose files are read.
 pub(crate) struct Asleep {
     blocks: Blocks,
@@ -38,9 +41,31 @@ pub(crate) struct Asleep {
 impl Asleep {
     /// The files of `drive` in its completed `snapshot`. Nothing is read yet.
     pub(crate) fn new(ec2: Ec2, snapshot: &SnapshotId, drive: &DriveName) -> Self {
-        let blocks = Blocks::new(ec2, snapshot.clone());
+        Self::of(
+            Blocks::new(ec2, snapshot.clone()),
+            (snapshot, drive),
+            SERVERS,
+        )
+    }
+
+    /// As [`Asleep::new`], to compare all of it with another one.
+    pub(crate) fn to_compare(ec2: Ec2, snapshot: &SnapshotId, drive: &DriveName) -> Self {
+        Self::of(
+            Blocks::new(ec2, snapshot.clone()),
+            (snapshot, drive),
+            COMPARING,
+        )
+    }
+
+    /// The files of the same drive in a later snapshot: what is the same in both is read once.
+    pub(crate) fn later(&self, snapshot: &SnapshotId, drive: &DriveName) -> Self {
+        let blocks = self.blocks.beside(snapshot.clone());
+        Self::of(blocks, (snapshot, drive), COMPARING)
+    }
+
+    fn of(blocks: Blocks, (snapshot, drive): (&SnapshotId, &DriveName), servers: usize) -> Self {
         let id: Arc<str> = snapshot.as_str().into();
-        let servers = (0..SERVERS).map(|_| {
+        let servers = (0..servers).map(|_| {
             let (blocks, drive) = (blocks.clone(), drive.clone());
             Sftp::served(Arc::clone(&id), move || {
                 SnapshotFiles::open(&blocks, &drive)

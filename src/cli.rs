@@ -5,6 +5,7 @@
 
 mod complete;
 mod help;
+mod logging;
 mod man;
 mod pager;
 mod topic;
@@ -13,18 +14,16 @@ mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::commands::{
-    Context, attach, cat, code, connect, cp, doctor, gc, list, local, log, logs, note, policy,
-    ports, prices, print, proxy, ps, run, selftest, ssh_config, stop, sync,
+    Context, attach, cat, code, connect, cp, delete, diff, doctor, gc, list, local, log, logs,
+    note, policy, ports, prices, print, proxy, ps, run, selftest, ssh_config, stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::report;
 
 /// The exit codes, as the topic of that name has them: a section of `--help` and of the manual
@@ -281,6 +280,10 @@ pub enum DriveCommand {
     ///
     /// When and where each was saved, how long that ran and what it cost, as its tags record it.
     Log(log::Args),
+    /// Show which files differ between two generations of a drive.
+    ///
+    /// They are read from their snapshots, without an instance.
+    Diff(diff::Args),
     /// Write a note on a drive's newest generation, or on another one.
     ///
     /// `xdrive log` shows it, and `connect -m` writes it beforehand.
@@ -290,6 +293,10 @@ pub enum DriveCommand {
     /// Close, snapshot, terminate, delete.
     #[command(visible_alias = "save")]
     Stop(stop::Args),
+    /// Delete a drive, or the save of one of its generations.
+    ///
+    /// Shows what goes, and asks for the name. Never a drive that has an instance.
+    Delete(delete::Args),
     /// Print files of a drive, also of one that is asleep.
     ///
     /// Its snapshot is read then: no instance is launched.
@@ -349,7 +356,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => {
             report::set_quiet(cli.quiet);
             report::set_color(cli.color);
-            log(cli.verbose).and_then(|()| cli.run())
+            logging::begin(cli.verbose).and_then(|()| cli.run())
         }
         Err(error) => {
             report::set_color(color(&words));
@@ -402,36 +409,6 @@ fn command() -> clap::Command {
     help::with_ends(definition())
 }
 
-/// Logs to standard error: warnings, or what `XDRIVE_LOG` filters (the syntax is that of
-/// `tracing_subscriber::EnvFilter`, such as `xdrive=debug`); with `--verbose` what that says.
-fn log(verbose: u8) -> Result<(), Failure> {
-    let filter = match verbose {
-        0 => filter(std::env::var(environment::LOG).ok())?,
-        1 => "xdrive=warn,xdrive::host=debug".into(),
-        2 => "xdrive=debug".into(),
-        _ => "xdrive=trace".into(),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        // These go to standard error too; with that closed, printing them would panic.
-        .log_internal_errors(false)
-        .init();
-    Ok(())
-}
-
-/// Parses the filter of logs; without one, warnings are logged.
-fn filter(given: Option<String>) -> Result<EnvFilter, Failure> {
-    let Some(given) = given.filter(|given| !given.is_empty()) else {
-        return Ok("xdrive=warn".into());
-    };
-    EnvFilter::builder().parse(&given).map_err(|error| {
-        let error = anyhow!("{}={given} is no filter of logs: {error}", environment::LOG);
-        Failure::new(Exit::Usage, error).hint("XDRIVE_LOG=xdrive::ec2=debug, or -v")
-    })
-}
-
 impl Cli {
     /// Runs the command. Returns the exit code.
     pub fn run(self) -> Result<u8, Failure> {
@@ -474,7 +451,9 @@ impl DriveCommand {
             Self::List(args) => list::run(&args, context),
             Self::Stop(args) => stop::run(args, context),
             Self::Log(args) => log::run(args, context),
+            Self::Diff(args) => diff::run(args, context),
             Self::Note(args) => note::run(args, context),
+            Self::Delete(args) => delete::run(args, context),
             Self::Cat(args) => cat::run(args, context),
             Self::Cp(args) => cp::run(args, context),
             Self::Sync(args) => sync::run(args, context),

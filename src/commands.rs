@@ -5,6 +5,8 @@ pub mod cat;
 pub mod code;
 pub mod connect;
 pub mod cp;
+pub mod delete;
+pub mod diff;
 pub mod doctor;
 mod files;
 pub mod flags;

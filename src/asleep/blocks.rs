@@ -1,5 +1,6 @@
 //! The blocks of a snapshot: each is read once, many at a time, and kept for a while.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -7,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
-use crate::ec2::{self, BLOCK, Ec2, WrittenBlocks};
+use crate::ec2::{self, BLOCK, Ec2, Kind, WrittenBlocks};
 use crate::ids::SnapshotId;
 
 /// How many blocks are asked for at once: at 100 ms a call, 320 MiB/s. An account has a thousand
@@ -25,8 +26,11 @@ const PAGE: u16 = 1000;
 /// How many of these lists are kept.
 const PAGES: usize = 512;
 
-/// US dollars for a call (EBS pricing, *EBS direct APIs*, us-east-1): `GetSnapshotBlock`, and
-/// `ListSnapshotBlocks`.
+/// How many blocks a list of those that differ between two snapshots is for: the most.
+const CHANGES: u16 = 10_000;
+
+/// US dollars for a call (EBS pricing, *EBS direct APIs*, us-east-1): `GetSnapshotBlock`, and a list
+/// of blocks.
 const DOLLARS: [f64; 2] = [0.003 / 1000.0, 0.0006 / 1000.0];
 
 /// The blocks of one snapshot. Cheap to clone; the calls are made by a task, so that whoever waits
@@ -34,7 +38,7 @@ const DOLLARS: [f64; 2] = [0.003 / 1000.0, 0.0006 / 1000.0];
 #[derive(Clone)]
 pub(super) struct Blocks {
     asked: mpsc::UnboundedSender<Asked>,
-    calls: Arc<Calls>,
+    source: Arc<Source>,
 }
 
 /// A request for a block, and for some after it that are needed soon.
@@ -89,23 +93,45 @@ struct Source {
     permits: Semaphore,
     kept: Cache<u32, Option<Bytes>>,
     pages: Cache<u32, Arc<WrittenBlocks>>,
-    calls: Arc<Calls>,
+    calls: Calls,
+    /// The snapshot that has most of the same blocks, which are read there.
+    since: Option<Since>,
+}
+
+/// Another snapshot, and what differs from it.
+struct Since {
+    source: Arc<Source>,
+    /// The blocks that differ, with the tokens that read them; none if the two are not related.
+    differing: OnceCell<Option<HashMap<u32, Option<String>>>>,
 }
 
 impl Blocks {
     pub(super) fn new(ec2: Ec2, snapshot: SnapshotId) -> Self {
+        Self::of(ec2, snapshot, None)
+    }
+
+    /// Those of another snapshot: what is the same in both is read once.
+    pub(super) fn beside(&self, snapshot: SnapshotId) -> Self {
+        let since = Since {
+            source: Arc::clone(&self.source),
+            differing: OnceCell::new(),
+        };
+        Self::of(self.source.ec2.clone(), snapshot, Some(since))
+    }
+
+    fn of(ec2: Ec2, snapshot: SnapshotId, since: Option<Since>) -> Self {
         let (asked, requests) = mpsc::unbounded_channel();
-        let calls = Arc::<Calls>::default();
-        let source = Source {
+        let source = Arc::new(Source {
             ec2,
             snapshot,
             permits: Semaphore::new(UNDER_WAY),
             kept: kept(),
             pages: Cache::new(PAGES),
-            calls: Arc::clone(&calls),
-        };
-        tokio::spawn(carry(Arc::new(source), requests));
-        Self { asked, calls }
+            calls: Calls::default(),
+            since,
+        });
+        tokio::spawn(carry(Arc::clone(&source), requests));
+        Self { asked, source }
     }
 
     /// Block `index`; none if it was never written. Blocks, and not on the runtime's own thread.
@@ -121,19 +147,19 @@ impl Blocks {
         let block = block.blocking_recv().map_err(|_| Unread::Over)?;
         Ok(block.inspect_err(|error| {
             // Only the first counts.
-            let _ = self.calls.failed.set(error.clone());
+            let _ = self.source.calls.failed.set(error.clone());
         })?)
     }
 
     /// The error that ended the reading, if one did.
     pub(super) fn failed(&self) -> Option<&ec2::Error> {
-        self.calls.failed.get()
+        self.source.calls.failed.get()
     }
 
     pub(super) fn reading(&self) -> Reading {
         Reading {
-            blocks: self.calls.blocks.load(Relaxed),
-            lists: self.calls.lists.load(Relaxed),
+            blocks: self.source.calls.blocks.load(Relaxed),
+            lists: self.source.calls.lists.load(Relaxed),
         }
     }
 }
@@ -184,20 +210,60 @@ impl Source {
     }
 
     async fn read(&self, index: u32) -> Result<Option<Bytes>, ec2::Error> {
+        if let Some(since) = &self.since
+            && let Some(differing) = self.differing(since).await?
+        {
+            return match differing.get(&index) {
+                None => Box::pin(since.source.block(index)).await,
+                Some(None) => Ok(None),
+                Some(Some(token)) => self.get(index, token).await.map(Some),
+            };
+        }
         let number = index / u32::from(PAGE);
         let page = self
             .pages
             .get_or_insert_async(&number, self.page(number))
             .await?;
-        let Some(token) = page.token(index) else {
-            return Ok(None);
-        };
+        match page.token(index) {
+            None => Ok(None),
+            Some(token) => self.get(index, token).await.map(Some),
+        }
+    }
+
+    async fn get(&self, index: u32, token: &str) -> Result<Bytes, ec2::Error> {
         // Never closed.
         let _permit = self.permits.acquire().await;
         self.calls.blocks.fetch_add(1, Relaxed);
         let data = self.ec2.read_block(&self.snapshot, index, token).await?;
         debug_assert_eq!(data.len(), BLOCK);
-        Ok(Some(data))
+        Ok(data)
+    }
+
+    /// The blocks that differ from the other snapshot, with their tokens; none if the two are not
+    /// related. They are listed once.
+    async fn differing<'a>(
+        &self,
+        since: &'a Since,
+    ) -> Result<Option<&'a HashMap<u32, Option<String>>>, ec2::Error> {
+        let listing = async {
+            let mut all = HashMap::new();
+            let mut start = Some(0);
+            while let Some(at) = start {
+                self.calls.lists.fetch_add(1, Relaxed);
+                let first = &since.source.snapshot;
+                let listed = self.ec2.changed_blocks(first, &self.snapshot, at, CHANGES);
+                let listed = match listed.await {
+                    Err(error) if error.kind == Kind::Invalid => return Ok(None),
+                    listed => listed?,
+                };
+                let blocks = listed.blocks.into_iter();
+                all.extend(blocks.map(|block| (block.index, block.token)));
+                start = listed.end;
+            }
+            Ok(Some(all))
+        };
+        let differing = since.differing.get_or_try_init(|| listing).await?;
+        Ok(differing.as_ref())
     }
 
     /// The tokens of the page `number`, which has [`PAGE`] blocks.

@@ -78,7 +78,7 @@ const REGIONS: [&str; 39] = [
 /// Adds completers to the arguments of `command` and of its subcommands.
 pub(super) fn with_completers(command: Command) -> Command {
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
-        "drive" => arg.add(ArgValueCompleter::new(drives)),
+        "drive" | "before" | "after" => arg.add(ArgValueCompleter::new(drives)),
         "place" => arg.add(ArgValueCompleter::new(on_drives)),
         "places" => arg.add(ArgValueCompleter::new(places)),
         "types" => arg.add(ArgValueCompleter::new(types)),

@@ -19,10 +19,12 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 11] = [
+const RARE: [&str; 13] = [
     "attach",
     "cat",
     "code",
+    "delete",
+    "diff",
     "log",
     "logs",
     "note",

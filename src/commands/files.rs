@@ -89,16 +89,21 @@ fn changed(attributes: &Attributes) -> Option<Timestamp> {
     Timestamp::from_nanosecond(attributes.changed.into()).ok()
 }
 
+/// The word for what it is.
+pub(super) fn kind(attributes: &Attributes) -> &'static str {
+    match attributes.kind() {
+        Kind::File => "file",
+        Kind::Folder => "folder",
+        Kind::Link => "link",
+        Kind::Other => "other",
+    }
+}
+
 fn row(entry: &Entry) -> Row {
     let attributes = &entry.attributes;
     Row {
         name: String::from_utf8_lossy(&entry.name).into_owned(),
-        kind: match attributes.kind() {
-            Kind::File => "file",
-            Kind::Folder => "folder",
-            Kind::Link => "link",
-            Kind::Other => "other",
-        },
+        kind: kind(attributes),
         size: attributes.size,
         mode: format!("{:03o}", attributes.permissions()),
         changed: changed(attributes).map_or_else(String::new, |it| it.to_string()),
@@ -137,7 +142,7 @@ fn text(found: &[Entry]) -> String {
 }
 
 /// A name for a terminal, which takes no control characters from a drive.
-fn printable(name: &[u8]) -> String {
+pub(super) fn printable(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })

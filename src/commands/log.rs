@@ -55,6 +55,9 @@ struct Row {
     /// What it had cost, in US dollars, at the spot price of its launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars: Option<f64>,
+    /// How much differs from the generation before, in bytes: whole blocks of 512 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differs: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -90,6 +93,7 @@ fn row(saved: &Saved) -> Row {
         host: record.host.clone(),
         seconds: record.lasted(saved.taken).map(|lasted| lasted.as_secs()),
         dollars: record.dollars(saved.taken),
+        differs: saved.differs,
         note: record.note.as_ref().map(ToString::to_string),
     }
 }
@@ -114,13 +118,14 @@ fn text(rows: &[Row]) -> String {
         let cost = row
             .dollars
             .map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.2}"));
+        let differs = row.differs.map_or_else(|| "-".to_owned(), session::size);
         let kind = match (row.state, row.number) {
             ("completed", Some(number)) => format!("checkpoint {number}"),
             ("completed", None) => row.kind.to_owned(),
             (state, _) => format!("{}, {state}", row.kind),
         };
         let line = format!(
-            "{:>generations$}  {when}  {lasted:>7}  {host:<hosts$}  {cost:>6}  {kind}",
+            "{:>generations$}  {when}  {lasted:>7}  {host:<hosts$}  {cost:>6}  {differs:>8}  {kind}",
             row.generation
         );
         text.push_str(line.trim_end());
@@ -157,6 +162,7 @@ mod tests {
             host: seconds.map(|_| "t3.small spot in us-east-1a".to_owned()),
             seconds,
             dollars: seconds.map(|_| 0.004),
+            differs: seconds.map(|_| 300 << 20),
             note: None,
         }
     }
@@ -173,9 +179,9 @@ mod tests {
         };
         assert_eq!(
             text(&[noted, failed]),
-            "10  2026-01-02 03:04    3.5 h  t3.small spot in us-east-1a   $0.00  clean\n    \
+            "10  2026-01-02 03:04    3.5 h  t3.small spot in us-east-1a   $0.00   300 MiB  clean\n    \
              before the new data\n \
-             9  2026-01-02 03:04        -  -                                 -  clean, error\n"
+             9  2026-01-02 03:04        -  -                                 -         -  clean, error\n"
         );
         assert_eq!(text(&[]), "nothing was saved yet\n");
         for (seconds, length) in [(59, "0 min"), (2460, "41 min"), (172_800, "2.0 d")] {

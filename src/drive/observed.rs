@@ -252,6 +252,8 @@ pub struct SeenSnapshot {
     pub uuid: Option<Uuid>,
     /// A checkpoint's number within its generation, from 1; else 0.
     pub number: u32,
+    /// Whether its drive is being deleted.
+    pub is_deleting: bool,
     /// Since when its state is as it is.
     pub since: BootTime,
     /// Whether it has been known for so long that every list read now has it. Before that, another

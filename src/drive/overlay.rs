@@ -78,6 +78,8 @@ pub struct Overlay {
     pub snapshots: BTreeMap<SnapshotId, (Snapshot, BootTime)>,
     /// Ids that were terminated, deleted or given to a fork.
     pub gone: BTreeSet<String>,
+    /// Snapshots that were marked for deletion.
+    pub deleting: BTreeSet<SnapshotId>,
     /// Ids that were claimed.
     pub claimed: BTreeSet<String>,
     /// The highest generation of each volume that was raised or read back.
@@ -144,6 +146,7 @@ impl Overlay {
             volumes: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             gone: BTreeSet::new(),
+            deleting: BTreeSet::new(),
             claimed: BTreeSet::new(),
             generations: BTreeMap::new(),
             formatted: BTreeSet::new(),
@@ -395,6 +398,7 @@ impl Overlay {
             op: read.op,
             uuid: read.uuid,
             number: read.number,
+            is_deleting: tags::is_deleting(&snapshot.tags) || self.deleting.contains(&snapshot.id),
             since: self.since(snapshot.id.as_str(), watched, now),
             is_everywhere: now >= known + timing.settle,
         })

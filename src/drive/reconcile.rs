@@ -100,6 +100,8 @@ pub enum Outcome {
         /// What is still billed: snapshots.
         left: Left,
     },
+    /// Nothing is left of the drive.
+    Deleted,
     /// Undone: this session never attached the drive, which is as it was before.
     Unwound {
         /// What is still billed: what was there before.

@@ -63,6 +63,10 @@ pub enum Why {
     NoHost(u32),
     /// The allowed number of volumes was made, and all failed; the last one.
     NoVolume(VolumeId),
+    /// The user deletes the drive.
+    BeingDeleted,
+    /// The drive is to be deleted, and it has an instance or a volume.
+    NotAtRest,
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
 }
@@ -238,6 +242,8 @@ impl Stuck {
                     _ => snapshots.collect(),
                 }
             }
+            Why::BeingDeleted => vec![format!("xdrive delete {drive}")],
+            Why::NotAtRest => vec![format!("xdrive stop {drive}")],
             _ => Vec::new(),
         };
         if heads.is_empty() {
@@ -377,6 +383,13 @@ impl fmt::Display for Why {
                 f,
                 "EC2 could not make {}: it failed before it was attached",
                 volume.of("the drive")
+            ),
+            Self::BeingDeleted => f.write_str(
+                "the drive is being deleted: what is left of it is not mounted any more",
+            ),
+            Self::NotAtRest => f.write_str(
+                "the drive is not at rest: it has an instance or a volume, perhaps of a session that \
+                 has just begun",
             ),
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
         }

@@ -59,6 +59,10 @@ pub const AMI: &str = "xdrive:ami";
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
+/// On snapshots of a drive that its user deletes, the newest last: from then on it is not mounted any
+/// more.
+pub const DELETING: &str = "xdrive:deleting";
+
 /// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
 /// nothing in their place.
 pub const SCRATCH: &str = "xdrive:scratch";
@@ -285,6 +289,18 @@ pub fn formatted(generation: Generation) -> Tags {
 #[must_use]
 pub fn identified(uuid: Uuid) -> Tags {
     Tags::from([(UUID.to_owned(), uuid.to_string())])
+}
+
+/// The tag of a snapshot whose drive is being deleted.
+#[must_use]
+pub fn deleting(who: &Identity) -> Tags {
+    Tags::from([(DELETING.to_owned(), who.session.0.clone())])
+}
+
+/// Whether its drive is being deleted.
+#[must_use]
+pub fn is_deleting(tags: &Tags) -> bool {
+    tags.contains_key(DELETING)
 }
 
 /// The tags that give a thing to another drive.

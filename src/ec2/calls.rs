@@ -96,6 +96,10 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         service: "ebs",
+        ..own("ListChangedBlocks", &["snapshot"])
+    },
+    Call {
+        service: "ebs",
         ..own("ListSnapshotBlocks", &["snapshot"])
     },
     own("ModifyInstanceAttribute", &["instance", "volume"]),

@@ -15,6 +15,7 @@ use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_ec2::types::ResourceType;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
+use super::blocks;
 use super::change::tagged;
 use super::group::permission;
 use super::{Cidr, Ec2, Error, Instance, Kind, LaunchOrder, Market, Tags, Zone};
@@ -163,7 +164,7 @@ impl Ec2 {
             }
             "RunInstances" => tried!(self.launch_request(&launch(targets))),
             "TerminateInstances" => tried!(ec2.terminate_instances().instance_ids(host?)),
-            "GetSnapshotBlock" | "ListSnapshotBlocks" => {
+            "GetSnapshotBlock" | "ListChangedBlocks" | "ListSnapshotBlocks" => {
                 Some(self.try_reading(call, targets.snapshot.as_ref()?).await)
             }
             "SendSSHPublicKey" => Some(DryRun::Unknown(
@@ -178,6 +179,13 @@ impl Ec2 {
     async fn try_reading(&self, call: &'static str, snapshot: &SnapshotId) -> DryRun {
         let tried = match call {
             "ListSnapshotBlocks" => self.block_token(snapshot, 0).await.map(|_| true),
+            // With itself: nothing differs.
+            "ListChangedBlocks" => {
+                let listed = self
+                    .changed_blocks(snapshot, snapshot, 0, blocks::PAGE)
+                    .await;
+                listed.map(|_| true)
+            }
             _ => self
                 .snapshot_block(snapshot, 0)
                 .await

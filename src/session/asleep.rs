@@ -11,7 +11,7 @@ use crate::asleep::Asleep;
 use crate::drive::tags::{self, SnapshotKind, SnapshotTags};
 use crate::ec2::{Instance, Snapshot, SnapshotState, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
-use crate::ids::Generation;
+use crate::ids::{Generation, SnapshotId};
 use crate::transfer::{Servers, Stop, size};
 
 /// Where a drive's files are.
@@ -24,8 +24,8 @@ pub(super) enum Files {
 
 /// A generation of a drive in a snapshot.
 pub(super) struct Sleeping {
-    generation: Generation,
-    snapshot: Snapshot,
+    pub(super) generation: Generation,
+    pub(super) snapshot: SnapshotId,
 }
 
 impl Session {
@@ -36,14 +36,25 @@ impl Session {
         generation: Option<Generation>,
     ) -> Result<Files, Failure> {
         match (facts.host, generation) {
-            (Some(host), None) => return Ok(Files::Up(Box::new(host))),
-            (None, _) if facts.volumes.is_empty() && facts.snapshots.is_empty() => {
-                return Err(Failure::no_drive(&self.request.drive, &self.cloud.command));
+            (Some(host), None) => Ok(Files::Up(Box::new(host))),
+            (host, _) => {
+                let facts = DriveFacts { host, ..facts };
+                self.find_saved(&facts, generation).map(Files::Asleep)
             }
-            _ => {}
         }
+    }
+
+    /// The snapshot of that generation, or of the newest.
+    pub(super) fn find_saved(
+        &self,
+        facts: &DriveFacts,
+        generation: Option<Generation>,
+    ) -> Result<Sleeping, Failure> {
         let drive = &self.request.drive;
         let command = &self.cloud.command;
+        if facts.host.is_none() && facts.volumes.is_empty() && facts.snapshots.is_empty() {
+            return Err(Failure::no_drive(drive, command));
+        }
         let mut readable: Vec<(SnapshotTags, &Snapshot)> = facts
             .snapshots
             .iter()
@@ -84,14 +95,14 @@ impl Session {
                 tags.generation
             ));
         }
-        Ok(Files::Asleep(Sleeping {
+        Ok(Sleeping {
             generation: tags.generation,
-            snapshot: (*snapshot).clone(),
-        }))
+            snapshot: snapshot.id.clone(),
+        })
     }
 
     /// The failure of a reading that was lost, for this reason.
-    fn lost_asleep(&self, asleep: &Asleep, why: &str) -> Failure {
+    pub(super) fn lost_asleep(&self, asleep: &Asleep, why: &str) -> Failure {
         if let Some(error) = asleep.failed() {
             return Failure::from(error.clone());
         }
@@ -112,22 +123,32 @@ impl Session {
         work: impl AsyncFnOnce(Servers) -> Result<(), Stop>,
     ) -> Ending {
         let (ec2, drive) = (self.cloud.ec2.clone(), &self.request.drive);
-        let asleep = Asleep::new(ec2, &sleeping.snapshot.id, drive);
+        let asleep = Asleep::new(ec2, &sleeping.snapshot, drive);
+        self.read(sleeping, &asleep, work).await
+    }
+
+    /// As [`Session::read_asleep`], with files that are open.
+    pub(super) async fn read(
+        &mut self,
+        sleeping: &Sleeping,
+        asleep: &Asleep,
+        work: impl AsyncFnOnce(Servers) -> Result<(), Stop>,
+    ) -> Ending {
         let work = work(Servers::new(asleep.servers()));
         let ending = match unless_ended(&mut self.signals, &self.report, work).await {
             Ok(Ok(())) => Ending::Exit(0),
-            Ok(Err(Stop::Lost(why))) => Ending::Failed(self.lost_asleep(&asleep, &why)),
+            Ok(Err(Stop::Lost(why))) => Ending::Failed(self.lost_asleep(asleep, &why)),
             Ok(Err(Stop::Refused(error))) => Ending::Failed(Failure::new(Exit::Failed, error)),
             Err(end) => Ending::Asked(end),
         };
-        self.note_reading(sleeping, &asleep);
+        self.note_reading(sleeping, asleep);
         ending
     }
 
     /// Says what was read, and what that cost.
-    fn note_reading(&self, sleeping: &Sleeping, asleep: &Asleep) {
+    pub(super) fn note_reading(&self, sleeping: &Sleeping, asleep: &Asleep) {
         let reading = asleep.reading();
-        let snapshot = sleeping.snapshot.id.of(&self.request.drive);
+        let snapshot = sleeping.snapshot.of(&self.request.drive);
         let bytes = reading.blocks * crate::ec2::BLOCK as u64;
         self.report.note(&format!(
             "{snapshot}, generation {}: {} calls, {}, {:.3} cents",

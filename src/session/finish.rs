@@ -91,7 +91,10 @@ impl Session {
             finished.asked = finished.asked.or(came);
             finished.asked.is_none()
         };
-        let pruned = self.reconciler.prune(keep, &mut gone, goes_on).await;
+        let pruned = self
+            .reconciler
+            .prune((keep, None), &mut gone, goes_on)
+            .await;
         finished.failure = pruned.map_err(run_failure).err();
         let steps = gone.iter().map(|id| format!("deleted old snapshot ({id})"));
         finished.steps = steps.collect();

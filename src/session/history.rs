@@ -4,16 +4,20 @@ use std::cmp::Reverse;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
+use tokio::task::JoinSet;
 
 use super::prompt::or_interrupted;
 use super::request::Request;
 use super::state::begin;
 use crate::cloud::Cloud;
 use crate::drive::tags::{self, Note, Record, SnapshotKind};
-use crate::ec2::SnapshotState;
+use crate::ec2::{self, Ec2, SnapshotState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{Generation, SnapshotId};
 use crate::ssh::UserKey;
+
+/// How many blocks a list of those that differ has: the most.
+const PAGE: u16 = 10_000;
 
 /// A snapshot of one of a drive's generations.
 pub(crate) struct Saved {
@@ -26,9 +30,12 @@ pub(crate) struct Saved {
     /// When it was taken.
     pub(crate) taken: Timestamp,
     pub(crate) record: Record,
+    /// How much of it differs from the last final one before, in bytes, if that is known.
+    pub(crate) differs: Option<u64>,
 }
 
-/// The drive's snapshots, the newest first. Makes no calls but those that list it.
+/// The drive's snapshots, the newest first. Makes no calls but those that list it, and the blocks that
+/// differ.
 pub(crate) async fn history(
     request: Request,
     cloud: Cloud,
@@ -53,11 +60,57 @@ pub(crate) async fn history(
                 state: snapshot.state,
                 taken: snapshot.started,
                 record: Record::read(&snapshot.tags),
+                differs: None,
             })
         })
         .collect();
     saved.sort_by_key(|it| Reverse((it.generation, it.kind, it.number, it.taken)));
+    let (ec2, report) = (&session.cloud.ec2, &session.report);
+    let comparing = compare(ec2, &mut saved);
+    let compared = or_interrupted(&mut session.signals, report, comparing).await?;
+    if let Err(error) = compared {
+        report.print(&format!("how much differs is not known: {error}"));
+    }
     Ok(saved)
+}
+
+/// Sets how much of each snapshot differs from the last final one before it.
+async fn compare(ec2: &Ec2, saved: &mut [Saved]) -> Result<(), ec2::Error> {
+    let mut comparing = JoinSet::new();
+    for (index, later) in saved.iter().enumerate() {
+        let is_done = |it: &&Saved| it.state == SnapshotState::Completed;
+        let before = saved[index + 1..]
+            .iter()
+            .filter(is_done)
+            .find(|it| it.kind != SnapshotKind::Checkpoint && it.generation < later.generation);
+        let Some(before) = before.filter(|_| is_done(&later)) else {
+            continue;
+        };
+        let (ec2, before, later) = (ec2.clone(), before.id.clone(), later.id.clone());
+        comparing.spawn(async move { (index, differing(&ec2, &before, &later).await) });
+    }
+    let mut compared = Ok(());
+    for (index, bytes) in comparing.join_all().await {
+        match bytes {
+            Ok(bytes) => saved[index].differs = Some(bytes),
+            // They are of other volumes than each other, as after a copy.
+            Err(error) if error.kind == ec2::Kind::Invalid => {}
+            Err(error) => compared = Err(error),
+        }
+    }
+    compared
+}
+
+/// How much differs between two snapshots, in bytes.
+async fn differing(ec2: &Ec2, before: &SnapshotId, later: &SnapshotId) -> Result<u64, ec2::Error> {
+    let mut blocks = 0;
+    let mut start = Some(0);
+    while let Some(at) = start {
+        let listed = ec2.changed_blocks(before, later, at, PAGE).await?;
+        blocks += listed.blocks.len() as u64;
+        start = listed.end;
+    }
+    Ok(blocks * ec2::BLOCK as u64)
 }
 
 /// Writes a note on a generation of the drive; without one on the newest, which may be on its volume

@@ -106,7 +106,7 @@ async fn at_files(
 
 impl Session {
     /// Does `work` with the files in the container on `host`.
-    async fn at_host(
+    pub(super) async fn at_host(
         &mut self,
         host: &Instance,
         verb: &str,
@@ -141,7 +141,7 @@ impl Session {
 }
 
 /// The error of a server's about `path`.
-fn stop(path: &[u8], error: SftpError) -> Stop {
+pub(super) fn stop(path: &[u8], error: SftpError) -> Stop {
     match error {
         SftpError::Lost(why) => Stop::Lost(why),
         error => {
@@ -152,7 +152,7 @@ fn stop(path: &[u8], error: SftpError) -> Stop {
     }
 }
 
-async fn expanded(servers: &Servers, path: &[u8]) -> Result<Vec<u8>, SftpError> {
+pub(super) async fn expanded(servers: &Servers, path: &[u8]) -> Result<Vec<u8>, SftpError> {
     match path {
         b"" => Ok(b".".to_vec()),
         [b'~', ..] => servers.one().expand(path).await,

@@ -222,7 +222,7 @@ impl Session {
             Outcome::Busy(holder) => Err(self.busy(&holder)),
             Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
             Outcome::Failed(failure) => Err(self.failed(failure)),
-            Outcome::Ready { .. } | Outcome::Parked { .. } => Ok(()),
+            Outcome::Ready { .. } | Outcome::Parked { .. } | Outcome::Deleted => Ok(()),
         }
     }
 

@@ -281,6 +281,8 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
             format!("delete {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("delete {}", unwanted(old.snapshot(), drive, "superseded")),
+        Step::MarkDeleting(id) => format!("mark {} for deletion", id.of(drive)),
+        Step::Discard(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
         Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
     }
 }
@@ -325,6 +327,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
             format!("deleted {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("deleted {}", unwanted(old.snapshot(), drive, "superseded")),
+        Step::Discard(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
         Step::Fork { head, .. } => format!("kept {} as {made}", head.of(drive)),
         Step::Verify { .. } if made.is_empty() => return None,
         Step::Verify { snapshot, .. } => format!("verified {}", snapshot.of(drive)),
@@ -332,6 +335,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
         | Step::MarkUuid { .. }
         | Step::MarkFormatted { .. }
         | Step::KeepOnTermination { .. }
+        | Step::MarkDeleting(_)
         | Step::ShowConsole(_) => return None,
     })
 }

@@ -65,23 +65,8 @@ pub async fn ask(signals: &mut Signals, report: &Report, question: &str, default
     }
     let end = Instant::now() + ANSWER;
     loop {
-        let mut answer = pin!(answer());
-        report.ask(question);
-        let answer = loop {
-            tokio::select! {
-                answer = &mut answer => break answer.ok().flatten(),
-                () = sleep_until(end) => break None,
-                signal = signals.next() => match signal {
-                    Signal::End(_) => break None,
-                    Signal::Job(Job::Suspend) => {
-                        report.suspend();
-                        report.ask(question);
-                    }
-                    Signal::Job(Job::Continue) | Signal::Resize => {}
-                },
-            }
-        };
-        match answer.map(|answer| answer.trim().to_lowercase()).as_deref() {
+        let answer = line(signals, report, question, end).await;
+        match answer.map(|answer| answer.to_lowercase()).as_deref() {
             Some("") => return default,
             Some("y" | "yes") => return true,
             Some("n" | "no") => return false,
@@ -92,6 +77,46 @@ pub async fn ask(signals: &mut Signals, report: &Report, question: &str, default
             }
         }
     }
+}
+
+/// Asks for a `word` that is to be typed; anything else is a no, as in [`ask`].
+pub(super) async fn ask_name(
+    signals: &mut Signals,
+    report: &Report,
+    question: &str,
+    word: &str,
+) -> bool {
+    let answer = line(signals, report, question, Instant::now() + ANSWER).await;
+    if answer.is_none() {
+        report.print("");
+    }
+    answer.as_deref() == Some(word)
+}
+
+/// The answer to a question, without spaces around it; none by `end`, or after a signal.
+async fn line(
+    signals: &mut Signals,
+    report: &Report,
+    question: &str,
+    end: Instant,
+) -> Option<String> {
+    let mut answer = pin!(answer());
+    report.ask(question);
+    let answer = loop {
+        tokio::select! {
+            answer = &mut answer => break answer.ok().flatten(),
+            () = sleep_until(end) => break None,
+            signal = signals.next() => match signal {
+                Signal::End(_) => break None,
+                Signal::Job(Job::Suspend) => {
+                    report.suspend();
+                    report.ask(question);
+                }
+                Signal::Job(Job::Continue) | Signal::Resize => {}
+            },
+        }
+    };
+    answer.map(|answer| answer.trim().to_owned())
 }
 
 impl Session {

@@ -10,7 +10,7 @@ use crate::ssh::ProxyCommand;
 pub const REACH: &str = "How hosts are reached";
 
 /// How hosts are reached.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = REACH)]
 pub struct Reach {
     /// Let these addresses log in, such as 203.0.113.0/24.

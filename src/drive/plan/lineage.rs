@@ -122,6 +122,23 @@ pub(super) fn newest(seen: &Observed) -> Newest<'_> {
     }
 }
 
+/// Whether the newest state is marked: its user deletes the drive.
+pub(super) fn is_being_deleted(seen: &Observed) -> bool {
+    let used = seen.volumes.iter().filter(|volume| is_used(seen, volume));
+    let volumes = used.map(|volume| volume.generation).max();
+    let newest = seen
+        .snapshots
+        .iter()
+        .map(|snapshot| snapshot.generation)
+        .max();
+    newest.is_some()
+        && newest >= volumes
+        && seen
+            .snapshots
+            .iter()
+            .any(|snapshot| Some(snapshot.generation) == newest && snapshot.is_deleting)
+}
+
 /// The best completed snapshot older than `failed`.
 pub(super) fn older(seen: &Observed, failed: &SeenSnapshot) -> Option<SnapshotId> {
     seen.snapshots

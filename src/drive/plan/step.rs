@@ -36,6 +36,8 @@ pub enum Goal {
         /// Whether to save a drive that another live xdrive uses.
         even_if_used: bool,
     },
+    /// Nothing is left of the drive, which is saved and at rest before.
+    Deleted,
 }
 
 /// One step of the plan.
@@ -144,6 +146,10 @@ pub enum Step {
     DeleteSnapshot(FailedSnapshot),
     /// Delete a snapshot that later ones supersede.
     Prune(PruningGrounds),
+    /// Mark a snapshot as one of a drive that is being deleted.
+    MarkDeleting(SnapshotId),
+    /// Delete a snapshot of a drive that is being deleted.
+    Discard(PruningGrounds),
     /// Keep a lineage that was not chosen under the name of a fork, one for each lineage.
     Fork {
         /// The volume or snapshot to be renamed.
@@ -214,6 +220,8 @@ pub enum Done {
     Parked(Option<(SnapshotId, Generation)>),
     /// The drive is saved; its newest snapshot.
     Saved(Option<(SnapshotId, Generation)>),
+    /// Nothing is left of it.
+    Deleted,
 }
 
 /// The view that the rules have.
@@ -323,6 +331,8 @@ impl fmt::Display for Step {
             Self::DeleteVolume(grounds) => write!(f, "delete {}", grounds.volume()),
             Self::DeleteSnapshot(failed) => write!(f, "delete failed {}", failed.snapshot()),
             Self::Prune(grounds) => write!(f, "delete superseded {}", grounds.snapshot()),
+            Self::MarkDeleting(snapshot) => write!(f, "mark {snapshot} for deletion"),
+            Self::Discard(grounds) => write!(f, "delete {}", grounds.snapshot()),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }
     }

@@ -1,8 +1,8 @@
 //! Grounds to delete a snapshot that the drive no longer needs.
 //!
 //! [`PruningGrounds`] are what one sweep observed: later snapshots of the same drive have all that
-//! this one has, or the drive is a scratch drive. They become a [`MayPrune`] only when the snapshot
-//! and all that supersede it are re-read by id right before the call.
+//! this one has, the drive is a scratch drive, or its user deletes it. They become a [`MayPrune`] only
+//! when the snapshot and all that supersede it are re-read by id right before the call.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use crate::ec2::{Snapshot, SnapshotState};
 use crate::ids::{Generation, SnapshotId, VolumeId};
 
 use super::{MayPrune, Reread};
-use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume, Verdict};
+use crate::drive::observed::{Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use crate::drive::tags;
 use crate::drive::tags::SnapshotKind;
 
@@ -38,6 +38,8 @@ enum PruningReason {
     Outdated,
     /// Its drive is a scratch drive, by the snapshot's own tag.
     Scratch,
+    /// Its user deletes the drive, by the snapshot's own tag, and nobody uses it.
+    Deleted,
 }
 
 /// The facts that grounds rest on, from the sweep and from the re-read.
@@ -103,6 +105,22 @@ impl PruningGrounds {
         at_rest(seen).then(|| Self::new(facts, PruningReason::Scratch, Vec::new()))
     }
 
+    /// The grounds on which a snapshot of a drive that is being deleted may go: all of the drive's are
+    /// marked, it has neither an instance nor a volume, and no older snapshot would be left as its
+    /// newest. To be made on settled lists alone.
+    #[must_use]
+    pub fn prove_deleted(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
+        let mut all = seen.snapshots.iter();
+        let is_marked = all.all(|it| it.is_deleting && it.state != SnapshotState::Pending);
+        let is_used = seen.instances.iter().any(SeenInstance::is_live)
+            || seen.volumes.iter().any(SeenVolume::exists);
+        let newest = seen.snapshots.iter().map(|it| it.generation).max();
+        let oldest = seen.snapshots.iter().map(|it| it.generation).min();
+        let is_last = Some(snapshot.generation) < newest || newest == oldest;
+        let holds = is_marked && !is_used && is_last && seen.unreadable.is_empty();
+        holds.then(|| Self::new(Facts::seen(snapshot), PruningReason::Deleted, Vec::new()))
+    }
+
     fn new(snapshot: Facts, because: PruningReason, by: Vec<SnapshotId>) -> Self {
         Self {
             snapshot,
@@ -115,6 +133,12 @@ impl PruningGrounds {
     #[must_use]
     pub fn snapshot(&self) -> &SnapshotId {
         &self.snapshot.id
+    }
+
+    /// Its generation.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.snapshot.generation
     }
 
     /// The snapshots that supersede it, to be re-read as well.
@@ -146,6 +170,7 @@ impl PruningGrounds {
             && reread.is_young()
             && match self.because {
                 PruningReason::Scratch => tags::is_scratch(&snapshot.tags),
+                PruningReason::Deleted => tags::is_deleting(&snapshot.tags),
                 _ => !self.by.is_empty() && all,
             };
         holds.then(|| MayPrune::of(&self.snapshot.id))
@@ -194,7 +219,7 @@ impl Facts {
                     !is_final(self) && !is_final(by) && same_volume && by.number > self.number
                 }
                 // It needs no other snapshot.
-                PruningReason::Scratch => false,
+                PruningReason::Scratch | PruningReason::Deleted => false,
                 PruningReason::Outdated => {
                     is_final(self) && is_final(by) && by.generation > self.generation
                 }

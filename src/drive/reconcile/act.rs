@@ -93,7 +93,9 @@ impl<H: Hosts> Reconciler<H> {
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
-            | Step::Prune(_) => {
+            | Step::Prune(_)
+            | Step::MarkDeleting(_)
+            | Step::Discard(_) => {
                 self.destroy(step, seen).await?;
             }
         }

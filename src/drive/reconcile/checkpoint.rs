@@ -1,6 +1,6 @@
 //! Checkpoints of the drive in use, previews, and the pruning of superseded snapshots.
 
-use crate::ids::SnapshotId;
+use crate::ids::{Generation, SnapshotId};
 
 use super::super::event::Event;
 use super::super::host_error::HostError;
@@ -100,22 +100,28 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// Deletes the completed final snapshots of a wholly saved drive but for the newest `keep`, one
-    /// at least, and adds those deleted to `gone`, as long as `goes_on` says so. To be called after a
-    /// run that ended with nothing left to save.
+    /// at least, or of these that of the generation `only`; adds those deleted to `gone`, as long as
+    /// `goes_on` says so. To be called after a run that ended with nothing left to save.
     pub async fn prune(
         &mut self,
-        keep: usize,
+        (keep, only): (usize, Option<Generation>),
         gone: &mut Vec<SnapshotId>,
         mut goes_on: impl FnMut() -> bool,
     ) -> Result<(), RunError> {
         // One sweep for each: a drive that was at rest may be in use by now.
         while goes_on() {
             let seen = Box::pin(self.sweep()).await?;
-            let Some(step @ Step::Prune(grounds)) = &plan::outdated(&seen, keep).into_iter().next()
-            else {
+            let outdated = plan::outdated(&seen, keep);
+            let is_meant =
+                |grounds: &PruningGrounds| only.is_none_or(|only| grounds.generation() == only);
+            let grounds = outdated.iter().find_map(|step| match step {
+                Step::Prune(grounds) if is_meant(grounds) => Some(grounds),
+                _ => None,
+            });
+            let Some(grounds) = grounds else {
                 return Ok(());
             };
-            Box::pin(self.act(step, &seen)).await?;
+            Box::pin(self.act(&Step::Prune(grounds.clone()), &seen)).await?;
             if self.overlay.gone.contains(grounds.snapshot().as_str()) {
                 gone.push(grounds.snapshot().clone());
             }

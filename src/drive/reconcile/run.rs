@@ -325,6 +325,7 @@ impl Run {
                     generation,
                 })
             }
+            Done::Deleted => Some(self.conclude(Outcome::Deleted)),
             Done::Parked(snapshot) => Some(self.conclude(Outcome::Parked { snapshot })),
             Done::Saved(snapshot) => {
                 // A session that attempted no snapshot had nothing to save.
@@ -372,7 +373,10 @@ impl Run {
 
     /// The outcome of the first verdict, with that of ending this session's resources after it.
     fn conclude(&mut self, ended: Outcome) -> Outcome {
-        let is_clean = matches!(ended, Outcome::Unwound { .. } | Outcome::Saved { .. });
+        let is_clean = matches!(
+            ended,
+            Outcome::Unwound { .. } | Outcome::Saved { .. } | Outcome::Deleted
+        );
         let left = self.left.clone();
         // A saved drive consists of snapshots: they are not unfinished.
         let to_finish = if is_clean {

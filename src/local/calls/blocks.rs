@@ -21,8 +21,76 @@ const PAGES: std::ops::RangeInclusive<u32> = 100..=10_000;
 
 /// `ListSnapshotBlocks`.
 pub(super) fn list(reading: &Reading<'_>) -> Answer {
+    let (id, snapshot) = snapshot(reading, "SnapshotId")?;
+    let blocks = blocks(reading, id, snapshot)?;
+    listed(reading, "Blocks", snapshot, blocks, |index, expiry| {
+        vec![Xml::text("BlockToken", token(reading, id, index, expiry))]
+    })
+}
+
+/// `ListChangedBlocks`. Blocks with the same content are not listed, even if they were written.
+pub(super) fn list_changed(reading: &Reading<'_>) -> Answer {
+    let (second, snapshot_of_it) = snapshot(reading, "SecondSnapshotId")?;
+    // Without a first one all are listed.
+    let (mut before, mut differing) = (Vec::new(), blocks(reading, second, snapshot_of_it)?);
+    let after = differing.clone();
+    let first = reading.request.text("FirstSnapshotId");
+    if first.is_some() {
+        let (first, earlier) = snapshot(reading, "FirstSnapshotId")?;
+        if earlier.origin() != snapshot_of_it.origin() {
+            return Err(ApiError::client(
+                "ValidationException.UNRELATED_SNAPSHOTS",
+                format!("The snapshots '{first}' and '{second}' are not of the same volume."),
+            ));
+        }
+        before = blocks(reading, first, earlier)?;
+        differing.extend(&before);
+        differing.sort_unstable();
+        differing.dedup();
+        let is_same = |index: u32| -> Result<bool, ApiError> {
+            let both = before.contains(&index) && after.contains(&index);
+            Ok(both
+                && content(reading, first, earlier, index)?
+                    == content(reading, second, snapshot_of_it, index)?)
+        };
+        let mut differ = Vec::new();
+        for index in differing {
+            if !is_same(index)? {
+                differ.push(index);
+            }
+        }
+        differing = differ;
+    }
+    let first = first.unwrap_or_default();
+    listed(
+        reading,
+        "ChangedBlocks",
+        snapshot_of_it,
+        differing,
+        |index, expiry| {
+            let of = |name, snapshot: &str, blocks: &[u32]| {
+                let has = blocks.binary_search(&index).is_ok();
+                has.then(|| Xml::text(name, token(reading, snapshot, index, expiry)))
+            };
+            let tokens = [
+                of("FirstBlockToken", first, &before),
+                of("SecondBlockToken", second, &after),
+            ];
+            tokens.into_iter().flatten().collect()
+        },
+    )
+}
+
+/// A page of `blocks`, in a list of this name, each with the tokens that `tokens` gives for it and
+/// their expiry.
+fn listed(
+    reading: &Reading<'_>,
+    name: &'static str,
+    snapshot: &Snapshot,
+    blocks: Vec<u32>,
+    tokens: impl Fn(u32, i64) -> Vec<Xml>,
+) -> Answer {
     let request = reading.request;
-    let (id, snapshot) = snapshot(reading)?;
     let start = match request.text("NextToken") {
         Some(token) => page(token).ok_or_else(|| invalid("INVALID_PAGE_TOKEN", "pageToken"))?,
         None => number(request, "StartingBlockIndex")?.unwrap_or(0),
@@ -30,19 +98,16 @@ pub(super) fn list(reading: &Reading<'_>) -> Answer {
     let limit = number(request, "MaxResults")?.unwrap_or(*PAGES.end());
     // A smaller number counts as the least (EBS user guide, *Frequently asked questions*).
     let limit = limit.clamp(*PAGES.start(), *PAGES.end()) as usize;
-    let mut rest = blocks(reading, id, snapshot)?
-        .into_iter()
-        .filter(|index| *index >= start);
+    let mut rest = blocks.into_iter().filter(|index| *index >= start);
     let listed: Vec<u32> = rest.by_ref().take(limit).collect();
     let expiry = reading.now + TOKEN;
     let items = listed.into_iter().map(|index| {
-        vec![
-            Xml::text("BlockIndex", index),
-            Xml::text("BlockToken", token(reading, id, index, expiry.as_second())),
-        ]
+        let mut item = vec![Xml::text("BlockIndex", index)];
+        item.extend(tokens(index, expiry.as_second()));
+        item
     });
     let mut answer = vec![
-        Xml::list("Blocks", items),
+        Xml::list(name, items),
         Xml::text("ExpiryTime", expiry.as_second()),
         Xml::text("VolumeSize", snapshot.gib),
         Xml::text("BlockSize", BLOCK),
@@ -55,7 +120,7 @@ pub(super) fn list(reading: &Reading<'_>) -> Answer {
 /// `GetSnapshotBlock`.
 pub(super) fn get(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
-    let (id, snapshot) = snapshot(reading)?;
+    let (id, snapshot) = snapshot(reading, "SnapshotId")?;
     let index = number(request, "BlockIndex")?
         .ok_or_else(|| invalid("INVALID_PARAMETER_VALUE", "blockIndex"))?;
     let given = request.required("BlockToken")?;
@@ -66,10 +131,7 @@ pub(super) fn get(reading: &Reading<'_>) -> Answer {
     if !good {
         return Err(invalid("INVALID_BLOCK_TOKEN", "blockToken"));
     }
-    let data = match &snapshot.superblock {
-        Some(superblock) if index == 0 => superblock.block(),
-        _ => reading.inner.plane.block(id, index)?,
-    };
+    let data = content(reading, id, snapshot, index)?;
     let checksum = blob::encode(&Sha256::digest(&data));
     Ok(vec![
         Xml::text("DataLength", data.len()),
@@ -79,9 +141,12 @@ pub(super) fn get(reading: &Reading<'_>) -> Answer {
     ])
 }
 
-/// The requested snapshot: known, completed, and not being deleted.
-fn snapshot<'a>(reading: &'a Reading<'_>) -> Result<(&'a str, &'a Snapshot), ApiError> {
-    let id = reading.request.required("SnapshotId")?;
+/// The snapshot that the parameter `name` requests: known, completed, and not being deleted.
+fn snapshot<'a>(
+    reading: &'a Reading<'_>,
+    name: &'static str,
+) -> Result<(&'a str, &'a Snapshot), ApiError> {
+    let id = reading.request.required(name)?;
     let found = reading.world.snapshots.get(id);
     let found = found.filter(|snapshot| snapshot.deleting.is_none_or(|at| reading.reads < at));
     match found.and_then(|snapshot| Some((snapshot, snapshot.state(reading.reads)?))) {
@@ -103,6 +168,19 @@ fn blocks(reading: &Reading<'_>, id: &str, snapshot: &Snapshot) -> Result<Vec<u3
         return Ok(vec![0]);
     }
     Ok(reading.inner.plane.blocks(id)?)
+}
+
+/// One whole block.
+fn content(
+    reading: &Reading<'_>,
+    id: &str,
+    snapshot: &Snapshot,
+    index: u32,
+) -> Result<Vec<u8>, ApiError> {
+    match &snapshot.superblock {
+        Some(superblock) if index == 0 => Ok(superblock.block()),
+        _ => Ok(reading.inner.plane.block(id, index)?),
+    }
 }
 
 fn number(request: Request<'_>, name: &'static str) -> Result<Option<u32>, ApiError> {

@@ -173,6 +173,7 @@ fn launch_one(
             delete_on_termination: vec![(now, order.root.delete_on_termination)],
         }],
         superblock: None,
+        origin: None,
         tags: tags("volume"),
     };
     change.world.volumes.insert(new_id("vol-")?, root);

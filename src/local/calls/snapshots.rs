@@ -84,7 +84,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         ));
     }
     let (gib, encrypted) = (volume.gib, volume.encrypted);
-    let superblock = volume.superblock.clone();
+    let (superblock, origin) = (volume.superblock.clone(), volume.origin.clone());
     let id = new_id("snap-")?;
     // On paper there is at most the block of the superblock.
     let mut blocks = usize::from(superblock.is_some());
@@ -107,6 +107,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         deleted: None,
         full_size: Some((blocks * BLOCK) as u64),
         superblock,
+        origin,
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
     };
     let answer = item(&id, &snapshot, now);

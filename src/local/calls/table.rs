@@ -293,6 +293,11 @@ pub(super) const CALLS: &[Call] = &[
         ["SnapshotId!", "StartingBlockIndex"] + PAGES
     ),
     call!(
+        "ListChangedBlocks",
+        Run::Read(blocks::list_changed),
+        ["FirstSnapshotId", "SecondSnapshotId!", "StartingBlockIndex"] + PAGES
+    ),
+    call!(
         "GetSnapshotBlock",
         Run::Read(blocks::get),
         ["SnapshotId!", "BlockIndex!", "BlockToken!"]

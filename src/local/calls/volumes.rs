@@ -105,6 +105,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     change.effect(Intent::Sweep, |plane| {
         plane.create_volume(&id, gib, snapshot)
     })?;
+    let source = snapshot.and_then(|id| change.world.snapshots.get(id));
     let volume = Volume {
         token,
         zone: zone.name,
@@ -122,9 +123,8 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         deleting: None,
         deleted: None,
         attachments: Vec::new(),
-        superblock: snapshot
-            .and_then(|id| change.world.snapshots.get(id))
-            .and_then(|snapshot| snapshot.superblock.clone()),
+        superblock: source.and_then(|source| source.superblock.clone()),
+        origin: source.map(|source| source.origin().to_owned()),
         tags: Tags::new(now, &specified.remove("volume").unwrap_or_default()),
     };
     let answer = item(&id, &volume, now, delays);

@@ -1,6 +1,7 @@
 //! The EBS direct APIs on the wire: requests in the path, answers in JSON, blocks as they are.
 //!
-//! Sources: EBS direct APIs reference, `ListSnapshotBlocks`, `GetSnapshotBlock`; smithy.io, *AWS
+//! Sources: EBS direct APIs reference, `ListSnapshotBlocks`, `ListChangedBlocks`,
+//! `GetSnapshotBlock`; smithy.io, *AWS
 //! restJson1 protocol*. An error's reason, which only this service has, follows a dot in its code
 //! until it is written: `ValidationException.INVALID_BLOCK_TOKEN`.
 
@@ -15,11 +16,12 @@ use super::{Params, Xml};
 pub(super) const JSON: &str = "application/json";
 
 const LIST: &str = "ListSnapshotBlocks";
+const CHANGED: &str = "ListChangedBlocks";
 const GET: &str = "GetSnapshotBlock";
 
 /// Whether this service has an action of this name.
 pub(super) fn is_action(action: &str) -> bool {
-    matches!(action, LIST | GET)
+    matches!(action, LIST | CHANGED | GET)
 }
 
 /// Whether a request is for this service: the others use no paths of this kind.
@@ -40,6 +42,7 @@ pub(super) fn read(request: &http::Request<Bytes>) -> Result<Question, ApiError>
     let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
     let (action, mut params) = match path[..] {
         ["snapshots", id, "blocks"] => (LIST, vec![("SnapshotId", id.to_owned())]),
+        ["snapshots", id, "changedblocks"] => (CHANGED, vec![("SecondSnapshotId", id.to_owned())]),
         ["snapshots", id, "blocks", index] => (
             GET,
             vec![
@@ -52,9 +55,10 @@ pub(super) fn read(request: &http::Request<Bytes>) -> Result<Question, ApiError>
     let query = request.uri().query().unwrap_or_default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let name = match (action, name.as_ref()) {
-            (LIST, "maxResults") => "MaxResults",
-            (LIST, "pageToken") => "NextToken",
-            (LIST, "startingBlockIndex") => "StartingBlockIndex",
+            (LIST | CHANGED, "maxResults") => "MaxResults",
+            (LIST | CHANGED, "pageToken") => "NextToken",
+            (LIST | CHANGED, "startingBlockIndex") => "StartingBlockIndex",
+            (CHANGED, "firstSnapshotId") => "FirstSnapshotId",
             (GET, "blockToken") => "BlockToken",
             _ => {
                 return Err(ApiError::client(
@@ -135,24 +139,33 @@ pub(super) fn error_type(code: &str) -> Vec<(HeaderName, HeaderValue)> {
 
 fn list(answer: &Xml) -> Value {
     let number = |of: &Xml, name| text(of, name).and_then(|text| text.parse::<i64>().ok());
-    let blocks = answer.children.iter().find(|child| child.name == "Blocks");
-    let blocks: Vec<Value> = blocks
-        .into_iter()
-        .flat_map(|blocks| &blocks.children)
-        .map(|block| {
-            json!({
-                "BlockIndex": number(block, "BlockIndex"),
-                "BlockToken": text(block, "BlockToken"),
-            })
-        })
-        .collect();
-    json!({
-        "Blocks": blocks,
+    let lists = ["Blocks", "ChangedBlocks"];
+    let blocks = answer.children.iter();
+    let blocks = blocks.filter(|child| lists.contains(&child.name));
+    let blocks = blocks.map(|list| {
+        let block = |block: &Xml| {
+            let field = |field: &Xml| {
+                let value = match number(block, field.name) {
+                    Some(index) if field.name == "BlockIndex" => json!(index),
+                    _ => json!(field.text),
+                };
+                (field.name.to_string(), value)
+            };
+            Value::Object(block.children.iter().map(field).collect())
+        };
+        let blocks: Vec<Value> = list.children.iter().map(block).collect();
+        (list.name.to_string(), Value::from(blocks))
+    });
+    let rest = json!({
         "ExpiryTime": number(answer, "ExpiryTime"),
         "VolumeSize": number(answer, "VolumeSize"),
         "BlockSize": number(answer, "BlockSize"),
         "NextToken": text(answer, "NextToken"),
-    })
+    });
+    let Value::Object(rest) = rest else {
+        return Value::Null;
+    };
+    Value::Object(blocks.chain(rest).collect())
 }
 
 fn text<'a>(of: &'a Xml, name: &str) -> Option<&'a str> {

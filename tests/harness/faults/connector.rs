@@ -125,11 +125,10 @@ pub fn action(request: &HttpRequest) -> String {
     let uri = request.uri();
     let path = uri.split_once('?').map_or(uri, |(path, _)| path);
     if let Some((_, path)) = path.split_once("/snapshots/") {
-        let listed = path.ends_with("/blocks");
-        let action = if listed {
-            "ListSnapshotBlocks"
-        } else {
-            "GetSnapshotBlock"
+        let action = match path.rsplit('/').next() {
+            Some("blocks") => "ListSnapshotBlocks",
+            Some("changedblocks") => "ListChangedBlocks",
+            _ => "GetSnapshotBlock",
         };
         return action.to_owned();
     }

@@ -245,6 +245,9 @@ fn asked(head: &str, body: &[u8]) -> Asked {
         None if path.starts_with("/snapshots/") && path.ends_with("/blocks") => {
             "ListSnapshotBlocks".to_owned()
         }
+        None if path.starts_with("/snapshots/") && path.ends_with("/changedblocks") => {
+            "ListChangedBlocks".to_owned()
+        }
         None if path.starts_with("/snapshots/") => "GetSnapshotBlock".to_owned(),
         None => params.get("Action").cloned().unwrap_or_default(),
     };

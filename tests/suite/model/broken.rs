@@ -41,6 +41,10 @@ pub(super) enum Broken {
     NoMargin,
     /// It renews a host's lease before that is recorded.
     HostFirst,
+    /// It mounts a drive that is being deleted.
+    MountsDeleted,
+    /// It marks a drive for deletion, and does not look again whether anybody uses it.
+    DeletesUnseen,
 }
 
 /// A host without a client.
@@ -119,6 +123,18 @@ impl Broken {
                         SnapshotKind::Checkpoint => SnapshotKind::Clean,
                         _ => SnapshotKind::Checkpoint,
                     };
+                }
+            }
+            // A client that launched something is not the one that deletes.
+            Self::MountsDeleted if seen.me.launches > 0 || !seen.instances.is_empty() => {
+                for snapshot in &mut seen.snapshots {
+                    snapshot.is_deleting = false;
+                }
+            }
+            Self::DeletesUnseen if seen.me.launches == 0 => {
+                if seen.snapshots.iter().any(|snapshot| snapshot.is_deleting) {
+                    seen.instances.clear();
+                    seen.volumes.clear();
                 }
             }
             Self::NewestByStartTime => {

@@ -35,6 +35,8 @@ pub(super) enum Call {
     Terminate(u8),
     DeleteVolume(u8),
     DeleteSnapshot(u8),
+    MarkDeleting(u8),
+    Discard(u8),
     Fork(u8),
 }
 
@@ -112,6 +114,10 @@ impl Call {
             Self::Terminate(id) => world.terminate(*id),
             Self::DeleteVolume(id) => world.delete_volume(*id)?,
             Self::DeleteSnapshot(id) => world.delete_snapshot(*id),
+            Self::MarkDeleting(id) => {
+                world.change_snapshot(*id, |snapshot| snapshot.deleting = true);
+            }
+            Self::Discard(id) => world.discard(*id),
             Self::Fork(id) => world.set_aside(*id),
         }
         Ok(Made::Nothing)
@@ -254,7 +260,12 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Prune(superseded), _) => self.gone(superseded.snapshot()),
+            (Step::Prune(grounds) | Step::Discard(grounds), _) => self.gone(grounds.snapshot()),
+            (Step::MarkDeleting(id), _) => {
+                let overlay = self.know();
+                overlay.deleting.insert(id.clone());
+                overlay.me.announced = Some(now);
+            }
             (Step::Fork { head, .. }, _) => self.gone(head),
             _ => {}
         }

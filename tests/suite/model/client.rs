@@ -35,6 +35,8 @@ pub(super) enum Run {
     /// `xdrive connect --from` that volume, or snapshot.
     FromVolume(u8),
     FromSnapshot(u8),
+    /// `xdrive delete`.
+    Delete,
 }
 
 /// How a run ended.
@@ -152,6 +154,7 @@ impl Client {
                 from: Some(Head::Snapshot(values::snapshot_id(id))),
             },
             Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
+            Run::Delete => Goal::Deleted,
         };
         self.cut = run == Run::StopFromAfar;
         self.forget();
@@ -400,7 +403,7 @@ impl Client {
                 };
             }
             Next::Done(Done::Ready { .. }) => self.at = At::Inside { wrote: false },
-            Next::Done(Done::Saved(_) | Done::Parked(_)) => {
+            Next::Done(Done::Saved(_) | Done::Parked(_) | Done::Deleted) => {
                 let end = self.verdict.take().unwrap_or(End::Saved);
                 self.over(end);
             }

@@ -92,7 +92,7 @@ impl Client {
                 }
                 Ok(Call::DeleteSnapshot(id))
             }
-            (Step::Prune(superseded), Read::Snapshots(victim, by)) => {
+            (Step::Prune(superseded) | Step::Discard(superseded), Read::Snapshots(victim, by)) => {
                 let id = number(superseded.snapshot().as_str());
                 let Some(victim) = victim else {
                     return Err(Ok(Made::Unneeded));
@@ -103,7 +103,10 @@ impl Client {
                 if superseded.confirm(at, &victim, &by).is_none() {
                     return Err(Err(Failure::Changed));
                 }
-                Ok(Call::DeleteSnapshot(id))
+                Ok(match step {
+                    Step::Discard(_) => Call::Discard(id),
+                    _ => Call::DeleteSnapshot(id),
+                })
             }
             _ => Err(Err(Failure::Changed)),
         }

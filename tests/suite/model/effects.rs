@@ -105,6 +105,7 @@ impl World {
             generation,
             kind,
             op,
+            deleting: false,
         };
         Ok((self.add_snapshot(snapshot.clone(), of), snapshot))
     }

@@ -32,6 +32,7 @@ mod check;
 mod checkpoints;
 mod client;
 mod configurations;
+mod deleting;
 mod destroy;
 mod digest;
 mod effects;

@@ -32,6 +32,8 @@ pub(super) enum Past {
     JustMade,
     /// Saved, and an instance runs whose client was killed before it logged in.
     Idle,
+    /// Saved, and the first client has just launched.
+    Launched,
 }
 
 impl Past {
@@ -54,6 +56,10 @@ impl Past {
                 saved(&mut world);
                 let instance = world.fresh_id();
                 runs(&mut world, instance, 0, None);
+            }
+            Self::Launched => {
+                saved(&mut world);
+                launched(&mut world);
             }
             Self::Crashed => {
                 used(&mut world, None);
@@ -203,6 +209,7 @@ fn snapshot(of: u8, generation: u8) -> Snapshot {
         kind: SnapshotKind::Clean,
         op: generation,
         number: 0,
+        deleting: false,
     }
 }
 

@@ -103,7 +103,8 @@ impl Stage {
                 | Step::Terminate(_)
                 | Step::DeleteVolume(_)
                 | Step::DeleteSnapshot(_)
-                | Step::Prune(_),
+                | Step::Prune(_)
+                | Step::Discard(_),
             ) => Self::Read,
             Some(Step::Detach {
                 instance,
@@ -172,7 +173,7 @@ impl Client {
                 let read = |record| Read::Instance(record, contact.clone());
                 versions.into_iter().map(read).collect()
             }
-            Some(Step::Prune(superseded)) => {
+            Some(Step::Prune(superseded) | Step::Discard(superseded)) => {
                 let id = number(superseded.snapshot().as_str());
                 let by = superseded.by().iter().map(|id| number(id.as_str()));
                 let by = by.filter_map(|id| Some((id, world.snapshot(id)?.clone())));
@@ -433,9 +434,11 @@ impl Client {
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
-            | Step::Prune(_) => {
+            | Step::Prune(_)
+            | Step::Discard(_) => {
                 return self.destroy(step, read, now, rules);
             }
+            Step::MarkDeleting(id) => Call::MarkDeleting(number(id.as_str())),
             Step::Fork { head, .. } => Call::Fork(number(&head.to_string())),
             Step::ShowConsole(_) | Step::MarkUuid { .. } => return Err(Ok(Made::Nothing)),
         })

@@ -172,6 +172,10 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         uuid: None,
         number: record.number.into(),
     };
+    let mut tags = tags::snapshot(drive(), &who(0), &own, &Settings::default());
+    if record.deleting {
+        tags.extend(tags::deleting(&who(0)));
+    }
     let of = match record.volume {
         Some(volume) => volume_id(volume),
         None => COPIED.parse().unwrap(),
@@ -184,6 +188,6 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
-        tags: tags::snapshot(drive(), &who(0), &own, &Settings::default()),
+        tags,
     }
 }

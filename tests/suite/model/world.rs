@@ -25,6 +25,8 @@ pub(super) enum Promise {
     TwoWriters,
     /// P3.
     OlderMounted,
+    /// A drive in use was deleted.
+    Deleted,
 }
 
 /// A resource with an id (a later one has a higher id), as it is and as it may still be shown.
@@ -94,6 +96,8 @@ pub(super) struct Snapshot {
     pub(super) op: u8,
     /// A checkpoint's number.
     pub(super) number: u8,
+    /// Whether its drive is being deleted.
+    pub(super) deleting: bool,
 }
 
 /// The state of a host's mountpoint.

@@ -220,6 +220,81 @@ fn a_generation_has_its_time_its_host_and_its_note() {
     site.is_saved("demo", 3);
 }
 
+/// What the next session changes of that.
+const CHANGED: &str = "
+    set -e; echo again >a/b; rm dangling; rm link && ln -s noise link; mkdir e; echo new >e/f
+    chmod 700 a/deep; rm sparse; mkdir sparse; echo in >sparse/g; echo made >/srv/more; rm -r /srv/made
+";
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_differs_between_two_generations_is_listed_by_path() {
+    let (site, _) = left();
+    site.session("demo", &["sh", "-c", CHANGED]).is(0);
+    site.is_saved("demo", 2);
+    let before = instances(&site);
+    let expected = "M  a/b  6 bytes\nM  a/deep/\nD  dangling\nA  e/\nA  e/f  4 bytes\nM  link\n\
+                    M  sparse/  64.0 MiB\nA  sparse/g  3 bytes\n";
+    let compared = site.run(&["diff", "demo@1", "demo@2"]);
+    assert_eq!(compared.is(0).stdout, expected);
+    compared.reports("generation 1: ").reports("generation 2: ");
+    let newest = site.run(&["diff", "demo@1", "demo"]);
+    assert_eq!(newest.is(0).stdout, expected);
+    for (path, expected) in [
+        ("a", "M  a/b  6 bytes\nM  a/deep/\n"),
+        ("a/b", "M  a/b  6 bytes\n"),
+        ("noise", ""),
+        (
+            "/srv",
+            "D  /srv/made/\nD  /srv/made/file  5 bytes\nA  /srv/more  5 bytes\n",
+        ),
+    ] {
+        let compared = site.run(&["diff", "demo@1", "demo@2", path]);
+        assert_eq!(compared.is(0).stdout, expected, "{path}");
+    }
+    let whole = site.run(&["diff", "demo@1", "demo@2", "/"]);
+    whole
+        .is(0)
+        .prints("D  /srv/made/\n")
+        .prints("A  /work/e/\n");
+    let compared = site.run(&["diff", "demo@1", "demo@2", "a/b", "--json"]);
+    let rows = document("diff", compared.is(0));
+    assert_eq!(rows[0]["change"], "changed");
+    assert_eq!([&rows[0]["size"], &rows[0]["was"]], [6, 6]);
+    let saved = document("log", site.run(&["log", "demo", "--json"]).is(0));
+    let differs = saved[0]["differs"].as_u64().unwrap();
+    assert!(differs > 0 && differs % (512 << 10) == 0, "{differs}");
+    assert_eq!(saved[1]["differs"], Value::Null);
+    assert_eq!(instances(&site), before);
+
+    for (words, code, error) in [
+        (
+            &["demo", "demo@2"][..],
+            2,
+            "the first of the two is a generation: demo@N",
+        ),
+        (&["demo@1", "other@2"], 2, "the two have to be of one drive"),
+        (
+            &["demo@9", "demo@2"],
+            69,
+            "demo has no snapshot of generation 9",
+        ),
+        (&["demo@1", "demo@2", "nowhere"], 1, "nowhere: "),
+    ] {
+        let words = [&["diff"][..], words].concat();
+        site.run(&words).is(code).reports(error);
+    }
+    // With what the drive has now, while it is up.
+    let script = "echo up >u; echo begun; read end";
+    let mut running = site.start(&["connect", "demo", "--", "sh", "-c", script]);
+    running.prints("begun\n");
+    let compared = site.run(&["diff", "demo@2", "demo"]);
+    assert_eq!(compared.is(0).stdout, "A  u  3 bytes\n");
+    running.signal(Signal::TERM);
+    drop(running.end());
+    site.is_saved("demo", 3);
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_snapshot_of_a_drive_that_lost_its_power_is_read_with_its_journal() {

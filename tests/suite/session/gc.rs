@@ -72,7 +72,7 @@ fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
 }
 
 /// Makes so many saves of `drive`, of generation 1 and the following.
-fn with_saves(site: &Site, drive: &str, count: u64) {
+fn with_saves(site: &Site, drive: &str, count: usize) {
     for generation in 1..=count {
         let tags = [
             ("Name", drive),
@@ -108,8 +108,10 @@ const SLOW: &str = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nsta
 
 #[test]
 fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
+    /// So many that a process which is given no processor for a while comes before half of them.
+    const SAVES: usize = 60;
     let site = paper();
-    with_saves(&site, "demo", 6);
+    with_saves(&site, "demo", SAVES);
     site.set(SLOW);
     let mut command = site.command(&["gc", "--keep-last", "1"]);
     command.env("XDRIVE_LOG", "xdrive::ec2=debug");
@@ -118,8 +120,8 @@ fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
     gc.signal(Signal::TERM);
     let ended = gc.end();
     let deleted = ended.is(143).stdout.matches("deleted demo's old").count();
-    // The one that was being deleted, and at most the next.
-    assert!((1..=2).contains(&deleted), "{ended:?}");
+    // What was deleted before the signal came: this process may have to wait for a processor.
+    assert!((1..SAVES / 2).contains(&deleted), "{ended:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 34] = [
     "",
     "connect",
     "run",
@@ -20,6 +20,8 @@ const COMMANDS: [&str; 32] = [
     "ports",
     "ps",
     "list",
+    "delete",
+    "diff",
     "log",
     "note",
     "stop",

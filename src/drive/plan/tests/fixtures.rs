@@ -201,6 +201,7 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
         op: format!("op-{number}"),
         uuid: None,
         number: 0,
+        is_deleting: false,
         since: at(0),
         is_everywhere: true,
     }

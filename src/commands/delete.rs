@@ -1,0 +1,36 @@
+//! `xdrive delete`: a drive, or the save of one of its generations.
+
+use super::{Context, key};
+use crate::config::Reach;
+use crate::failure::Failure;
+use crate::ids::DriveAt;
+use crate::session::{self, Deletion, Request};
+
+/// `xdrive delete`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The drive, with all of its snapshots; or one of its generations but for the newest.
+    #[arg(value_name = "NAME[@N]")]
+    pub drive: DriveAt,
+
+    /// Delete it although another caller has or had the drive.
+    ///
+    /// Callers are IAM users and roles.
+    #[arg(long)]
+    pub shared: bool,
+}
+
+/// Deletes. Returns the exit code.
+pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let paths = context.paths()?;
+    let DriveAt { name, generation } = args.drive;
+    let request = Request {
+        yes: context.yes,
+        ..super::request(name, args.shared, Reach::default())
+    };
+    let what = generation.map_or(Deletion::Whole, Deletion::Of);
+    super::block_on(async {
+        let cloud = context.open(&paths).await?;
+        session::delete(request, cloud, key(&paths)?, what).await
+    })
+}
