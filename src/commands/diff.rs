@@ -156,12 +156,12 @@ fn text(found: &[Difference]) -> String {
 mod tests {
     use super::*;
 
-    fn file(size: u64) -> Option<Attributes> {
-        Some(Attributes {
+    fn file(size: u64) -> Attributes {
+        Attributes {
             mode: 0o100_644,
             size,
             changed: 0,
-        })
+        }
     }
 
     fn difference(path: &str, before: Option<Attributes>, after: Option<Attributes>) -> Difference {
@@ -180,12 +180,12 @@ mod tests {
             changed: 0,
         });
         let found = [
-            difference("a", None, file(5)),
-            difference("b", file(5), file(2048)),
-            difference("c", file(5), None),
+            difference("a", None, Some(file(5))),
+            difference("b", Some(file(5)), Some(file(2048))),
+            difference("c", Some(file(5)), None),
             difference("d", None, folder),
-            difference("e\n", file(5), file(5)),
-            difference("f", folder, file(5)),
+            difference("e\n", Some(file(5)), Some(file(5))),
+            difference("f", folder, Some(file(5))),
         ];
         assert_eq!(
             text(&found),

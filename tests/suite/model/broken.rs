@@ -131,11 +131,12 @@ impl Broken {
                     snapshot.is_deleting = false;
                 }
             }
-            Self::DeletesUnseen if seen.me.launches == 0 => {
-                if seen.snapshots.iter().any(|snapshot| snapshot.is_deleting) {
-                    seen.instances.clear();
-                    seen.volumes.clear();
-                }
+            Self::DeletesUnseen
+                if seen.me.launches == 0
+                    && seen.snapshots.iter().any(|snapshot| snapshot.is_deleting) =>
+            {
+                seen.instances.clear();
+                seen.volumes.clear();
             }
             Self::NewestByStartTime => {
                 let mut generations: Vec<_> = seen

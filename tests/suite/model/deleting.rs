@@ -37,11 +37,6 @@ const DELETED: Setup = Setup {
 
 #[test]
 fn a_drive_is_deleted_whole_or_not_at_all() {
-    let alone = Setup {
-        clients: &[&[Run::Delete], &[Run::Connect]],
-        checks_next_run: true,
-        ..DELETED
-    };
     for faults in [
         &[Fault::Crash, Fault::Suspend][..],
         &[Fault::Lost, Fault::Refused, Fault::Twice],
@@ -49,12 +44,13 @@ fn a_drive_is_deleted_whole_or_not_at_all() {
         holds(&Setup {
             faults,
             clients: &[&[Run::Delete]],
+            checks_next_run: true,
             budget: Budget {
                 faults: 1,
                 stale: 1,
                 ..CALM.budget
             },
-            ..alone.clone()
+            ..DELETED
         });
     }
 }
@@ -97,21 +93,19 @@ fn a_drive_that_is_being_deleted_is_not_mounted() {
 #[test]
 fn one_that_connects_may_sleep_while_the_drive_is_deleted() {
     let before_the_raise = Setup {
-        clients: &[&[Run::Connect], &[Run::Delete]],
+        past: Past::Launched,
         ..sleeps(
             &[(0, Asleep::Before(|step| matches!(step, Step::Raise { .. })))],
             45,
         )
     };
     holds(&before_the_raise);
-    let before_its_launch = Setup {
-        ..sleeps(
-            &[(
-                0,
-                Asleep::Before(|step| matches!(step, Step::Launch { .. })),
-            )],
-            45,
-        )
-    };
+    let before_its_launch = sleeps(
+        &[(
+            0,
+            Asleep::Before(|step| matches!(step, Step::Launch { .. })),
+        )],
+        45,
+    );
     holds(&before_its_launch);
 }

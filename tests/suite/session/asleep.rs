@@ -263,7 +263,10 @@ fn what_differs_between_two_generations_is_listed_by_path() {
     assert_eq!([&rows[0]["size"], &rows[0]["was"]], [6, 6]);
     let saved = document("log", site.run(&["log", "demo", "--json"]).is(0));
     let differs = saved[0]["differs"].as_u64().unwrap();
-    assert!(differs > 0 && differs % (512 << 10) == 0, "{differs}");
+    assert!(
+        differs > 0 && differs.is_multiple_of(512 << 10),
+        "{differs}"
+    );
     assert_eq!(saved[1]["differs"], Value::Null);
     assert_eq!(instances(&site), before);
 
