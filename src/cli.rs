@@ -19,7 +19,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use crate::commands::{
     Context, attach, cat, code, connect, cp, delete, diff, doctor, gc, list, local, log, logs,
-    note, policy, ports, prices, print, proxy, ps, run, selftest, ssh_config, stop, sync,
+    note, policy, ports, prices, print, proxy, ps, rename, run, selftest, ssh_config, stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -295,8 +295,12 @@ pub enum DriveCommand {
     Stop(stop::Args),
     /// Delete a drive, or the save of one of its generations.
     ///
-    /// Shows what goes, and asks for the name. Never a drive that has an instance.
+    /// Shows what goes, and asks for the name. Never a drive that has an instance or a volume.
     Delete(delete::Args),
+    /// Give a saved drive another name.
+    ///
+    /// Its snapshots get the name, the newest first. Never a drive that has an instance or a volume.
+    Rename(rename::Args),
     /// Print files of a drive, also of one that is asleep.
     ///
     /// Its snapshot is read then: no instance is launched.
@@ -454,6 +458,7 @@ impl DriveCommand {
             Self::Diff(args) => diff::run(args, context),
             Self::Note(args) => note::run(args, context),
             Self::Delete(args) => delete::run(args, context),
+            Self::Rename(args) => rename::run(args, context),
             Self::Cat(args) => cat::run(args, context),
             Self::Cp(args) => cp::run(args, context),
             Self::Sync(args) => sync::run(args, context),

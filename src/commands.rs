@@ -21,6 +21,7 @@ pub mod ports;
 pub mod prices;
 pub mod proxy;
 pub mod ps;
+pub mod rename;
 pub mod run;
 pub mod selftest;
 pub mod ssh_config;

@@ -12,7 +12,8 @@
 //!                        ├─ sync      a folder to a drive that is up; code: VS Code there
 //!                        ├─ proxy     one connection of an SSH client's, as ssh-config has it
 //!                        ├─ list      what exists, from tags alone
-//!                        ├─ log, note what is recorded of its generations
+//!                        ├─ log, note what is recorded of its generations; diff: which files differ
+//!                        ├─ delete    a drive, or one of its saves; rename: another name for it
 //!                        ├─ prices    what spot costs now
 //!                        ├─ gc        every unused drive: saved and pruned, or listed
 //!                        ├─ doctor    checks what a session needs

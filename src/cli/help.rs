@@ -19,7 +19,7 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 13] = [
+const RARE: [&str; 14] = [
     "attach",
     "cat",
     "code",
@@ -29,6 +29,7 @@ const RARE: [&str; 13] = [
     "logs",
     "note",
     "ports",
+    "rename",
     "selftest",
     "policy",
     "man",

@@ -20,7 +20,7 @@ use crate::host::{Closed, Mounted};
 use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, Uuid, VolumeId};
 
 use super::hosts::{Client, Contact, HostView};
-use super::tags::SnapshotKind;
+use super::tags::{Leaving, SnapshotKind};
 use super::timing::Timing;
 
 /// The device name under which the drive's volume is attached.
@@ -252,8 +252,8 @@ pub struct SeenSnapshot {
     pub uuid: Option<Uuid>,
     /// A checkpoint's number within its generation, from 1; else 0.
     pub number: u32,
-    /// Whether its drive is being deleted.
-    pub is_deleting: bool,
+    /// Why it leaves the drive, if its user deletes or renames that.
+    pub leaving: Option<Leaving>,
     /// Since when its state is as it is.
     pub since: BootTime,
     /// Whether it has been known for so long that every list read now has it. Before that, another

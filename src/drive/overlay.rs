@@ -25,7 +25,7 @@ use super::observed::{
 };
 use super::source::Source;
 use super::tags;
-use super::tags::{Identity, VolumeTags};
+use super::tags::{Identity, Leaving, VolumeTags};
 use super::timing::Timing;
 
 /// The watched state of an instance that does not answer, or cannot be asked.
@@ -78,8 +78,8 @@ pub struct Overlay {
     pub snapshots: BTreeMap<SnapshotId, (Snapshot, BootTime)>,
     /// Ids that were terminated, deleted or given to a fork.
     pub gone: BTreeSet<String>,
-    /// Snapshots that were marked for deletion.
-    pub deleting: BTreeSet<SnapshotId>,
+    /// Snapshots that were marked, and why they leave the drive.
+    pub leaving: BTreeMap<SnapshotId, Leaving>,
     /// Ids that were claimed.
     pub claimed: BTreeSet<String>,
     /// The highest generation of each volume that was raised or read back.
@@ -146,7 +146,7 @@ impl Overlay {
             volumes: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             gone: BTreeSet::new(),
-            deleting: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             claimed: BTreeSet::new(),
             generations: BTreeMap::new(),
             formatted: BTreeSet::new(),
@@ -398,7 +398,11 @@ impl Overlay {
             op: read.op,
             uuid: read.uuid,
             number: read.number,
-            is_deleting: tags::is_deleting(&snapshot.tags) || self.deleting.contains(&snapshot.id),
+            leaving: self
+                .leaving
+                .get(&snapshot.id)
+                .cloned()
+                .or_else(|| Leaving::read(&snapshot.tags)),
             since: self.since(snapshot.id.as_str(), watched, now),
             is_everywhere: now >= known + timing.settle,
         })

@@ -13,7 +13,7 @@
 
 mod checkpoint;
 mod choose;
-mod deleted;
+mod leaving;
 mod lineage;
 mod ready;
 mod recovery;
@@ -44,7 +44,8 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
         Goal::Ended => saved::ended(&view),
         Goal::Parked => saved::parked(&view),
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
-        Goal::Deleted => deleted::deleted(&view),
+        Goal::Deleted => leaving::deleted(&view),
+        Goal::Renamed(to) => leaving::renamed(&view, to),
     }
 }
 

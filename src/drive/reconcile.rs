@@ -8,6 +8,7 @@ mod act;
 mod checkpoint;
 mod checks;
 mod destroy;
+mod leave;
 mod make;
 mod run;
 mod sweep;
@@ -102,6 +103,8 @@ pub enum Outcome {
     },
     /// Nothing is left of the drive.
     Deleted,
+    /// All of the drive has the other name.
+    Renamed,
     /// Undone: this session never attached the drive, which is as it was before.
     Unwound {
         /// What is still billed: what was there before.

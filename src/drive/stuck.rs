@@ -11,6 +11,7 @@ use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
 use super::observed::Observed;
 use super::overlay::Overlay;
+use super::tags::Leaving;
 
 /// The newest end of a lineage: a volume or a snapshot that holds a drive's state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,9 +64,9 @@ pub enum Why {
     NoHost(u32),
     /// The allowed number of volumes was made, and all failed; the last one.
     NoVolume(VolumeId),
-    /// The user deletes the drive.
-    BeingDeleted,
-    /// The drive is to be deleted, and it has an instance or a volume.
+    /// The user deletes or renames the drive.
+    Leaving(Leaving),
+    /// The drive is to be deleted or renamed, and it has an instance or a volume.
     NotAtRest,
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
@@ -242,7 +243,8 @@ impl Stuck {
                     _ => snapshots.collect(),
                 }
             }
-            Why::BeingDeleted => vec![format!("xdrive delete {drive}")],
+            Why::Leaving(Leaving::Deleted) => vec![format!("xdrive delete {drive}")],
+            Why::Leaving(Leaving::Renamed(to)) => vec![format!("xdrive rename {drive} {to}")],
             Why::NotAtRest => vec![format!("xdrive stop {drive}")],
             _ => Vec::new(),
         };
@@ -384,8 +386,9 @@ impl fmt::Display for Why {
                 "EC2 could not make {}: it failed before it was attached",
                 volume.of("the drive")
             ),
-            Self::BeingDeleted => f.write_str(
-                "the drive is being deleted: what is left of it is not mounted any more",
+            Self::Leaving(leaving) => write!(
+                f,
+                "the drive is being {leaving}: what is left of it here is not mounted any more"
             ),
             Self::NotAtRest => f.write_str(
                 "the drive is not at rest: it has an instance or a volume, perhaps of a session that \

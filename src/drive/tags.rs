@@ -7,6 +7,7 @@
 //! A resource that has the drive's tag and cannot be parsed is [`Unreadable`], never skipped: it
 //! may be the drive's newest state.
 
+mod leaving;
 mod record;
 mod settings;
 
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use crate::ec2::{Arch, Tags};
 use crate::ids::{DriveName, Generation, SessionId, Uuid};
 
+pub use leaving::Leaving;
 pub use record::{InvalidNote, Note, Record, noted};
 pub use settings::Settings;
 
@@ -59,9 +61,12 @@ pub const AMI: &str = "xdrive:ami";
 /// settled by the drive's first launch.
 pub const ARCH: &str = "xdrive:arch";
 
-/// On snapshots of a drive that its user deletes, the newest last: from then on it is not mounted any
-/// more.
+/// On snapshots of a drive that its user deletes: the session. The newest has it last, and from then
+/// on the drive is not mounted any more.
 pub const DELETING: &str = "xdrive:deleting";
+/// On snapshots of a drive that its user renames: the name that it gets. The same holds, as long as it
+/// is not the drive's own.
+pub const RENAMING: &str = "xdrive:renaming";
 
 /// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
 /// nothing in their place.
@@ -289,18 +294,6 @@ pub fn formatted(generation: Generation) -> Tags {
 #[must_use]
 pub fn identified(uuid: Uuid) -> Tags {
     Tags::from([(UUID.to_owned(), uuid.to_string())])
-}
-
-/// The tag of a snapshot whose drive is being deleted.
-#[must_use]
-pub fn deleting(who: &Identity) -> Tags {
-    Tags::from([(DELETING.to_owned(), who.session.0.clone())])
-}
-
-/// Whether its drive is being deleted.
-#[must_use]
-pub fn is_deleting(tags: &Tags) -> bool {
-    tags.contains_key(DELETING)
 }
 
 /// The tags that give a thing to another drive.

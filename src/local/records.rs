@@ -275,7 +275,6 @@ pub(super) struct Volume {
     pub(super) encrypted: bool,
     pub(super) snapshot: Option<String>,
     /// [`Snapshot::origin`] of that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<String>,
     /// The root disk of an instance: it is part of the machine, not a file of its own.
     pub(super) root: bool,
@@ -347,18 +346,11 @@ pub(super) struct Snapshot {
     #[serde(rename = "sheet", default, skip_serializing_if = "Option::is_none")]
     pub(super) superblock: Option<PaperSuperblock>,
     /// [`Volume::origin`] of its volume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<String>,
     pub(super) tags: Tags,
 }
 
 impl Snapshot {
-    /// The volume that was made empty, of which this is the state, or that of a volume made of a
-    /// snapshot of it, and so on.
-    pub(super) fn origin(&self) -> &str {
-        self.origin.as_deref().unwrap_or(&self.volume)
-    }
-
     /// Its state at `at` as EC2 writes it; `None` if it does not exist then. A deleted one lingers
     /// in the state it had.
     pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {

@@ -50,7 +50,7 @@ pub(crate) async fn delete(
 
 impl Session {
     /// Refuses a drive that is not there, or not wholly saved.
-    fn demand_rest(&self, facts: &DriveFacts) -> Result<(), Failure> {
+    pub(super) fn demand_rest(&self, facts: &DriveFacts) -> Result<(), Failure> {
         let (drive, command) = (&self.request.drive, &self.cloud.command);
         let has_volume = facts.volumes.iter().any(|volume| {
             !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
@@ -63,7 +63,7 @@ impl Session {
             None => return Ok(()),
         };
         let error = anyhow!("{drive} is not at rest: it has {part}");
-        let hint = format!("{command} stop {drive} saves it; then it can be deleted");
+        let hint = format!("{command} stop {drive} saves it first");
         Err(Failure::new(Exit::TryAgain, error).hint(hint))
     }
 
@@ -72,27 +72,41 @@ impl Session {
         self.report.print(&goes(&drive, snapshots));
         let question = format!("type {drive} to delete it for good:");
         self.demand_yes(&question, drive.as_str()).await?;
-        let (outcome, asked) = self.run(Goal::Deleted).await;
-        let outcome = match outcome {
+        let done = format!(
+            "{drive} is deleted; where the account has a Recycle Bin rule for snapshots, they can be \
+             had back from there"
+        );
+        self.leave_name(Goal::Deleted, &format!("delete {drive}"), &done)
+            .await
+    }
+
+    /// Runs towards `goal`, after which the drive has its name no more, and says what is `done`. `same`
+    /// is the command that goes on after an interruption. Returns the exit code.
+    pub(super) async fn leave_name(
+        &mut self,
+        goal: Goal,
+        same: &str,
+        done: &str,
+    ) -> Result<u8, Failure> {
+        let (outcome, asked) = self.run(goal).await;
+        let goes_on = format!("the same again goes on: {} {same}", self.cloud.command);
+        match outcome {
             Outcome::StoppedWaiting(left) => {
-                let error = anyhow!("stopped: {drive} is not deleted, or not wholly");
-                let hint = format!(
-                    "the same again goes on: {} delete {drive}",
-                    self.cloud.command
-                );
-                return Err(Failure::new(Exit::TryAgain, error).left(left).hint(hint));
+                let error = anyhow!("stopped before the end of: {same}");
+                Err(Failure::new(Exit::TryAgain, error).left(left).hint(goes_on))
             }
-            outcome => outcome,
-        };
-        let is_deleted = matches!(outcome, Outcome::Deleted);
-        let code = self.finish(asked.map_or(Ending::Exit(0), Ending::Asked), outcome)?;
-        if is_deleted {
-            self.report.note(&format!(
-                "{drive} is deleted; where the account has a Recycle Bin rule for snapshots, they \
-                 can be had back from there"
-            ));
+            Outcome::Failed(failed) => {
+                let failure = run_failure(failed.error);
+                let advice = failure.hint.clone().map(|hint| format!("{hint}\n      "));
+                let hint = format!("{}{goes_on}", advice.unwrap_or_default());
+                Err(failure.hint(hint).left(failed.left))
+            }
+            outcome => {
+                self.report_outcome(outcome)?;
+                self.report.note(done);
+                Self::code(asked.map_or(Ending::Exit(0), Ending::Asked))
+            }
         }
-        Ok(code)
     }
 
     async fn delete_generation(

@@ -222,7 +222,10 @@ impl Session {
             Outcome::Busy(holder) => Err(self.busy(&holder)),
             Outcome::Stuck(stuck) => Err(self.stuck(&stuck)),
             Outcome::Failed(failure) => Err(self.failed(failure)),
-            Outcome::Ready { .. } | Outcome::Parked { .. } | Outcome::Deleted => Ok(()),
+            Outcome::Ready { .. }
+            | Outcome::Parked { .. }
+            | Outcome::Deleted
+            | Outcome::Renamed => Ok(()),
         }
     }
 

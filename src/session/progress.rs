@@ -281,7 +281,8 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
             format!("delete {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("delete {}", unwanted(old.snapshot(), drive, "superseded")),
-        Step::MarkDeleting(id) => format!("mark {} for deletion", id.of(drive)),
+        Step::Mark { snapshot, leaving } => format!("mark {} as {leaving}", snapshot.of(drive)),
+        Step::Rename { snapshot, to } => format!("give {} to {to}", snapshot.of(drive)),
         Step::Discard(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
         Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
     }
@@ -328,6 +329,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
         }
         Step::Prune(old) => format!("deleted {}", unwanted(old.snapshot(), drive, "superseded")),
         Step::Discard(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
+        Step::Rename { snapshot, to } => format!("gave {} to {to}", snapshot.of(drive)),
         Step::Fork { head, .. } => format!("kept {} as {made}", head.of(drive)),
         Step::Verify { .. } if made.is_empty() => return None,
         Step::Verify { snapshot, .. } => format!("verified {}", snapshot.of(drive)),
@@ -335,7 +337,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
         | Step::MarkUuid { .. }
         | Step::MarkFormatted { .. }
         | Step::KeepOnTermination { .. }
-        | Step::MarkDeleting(_)
+        | Step::Mark { .. }
         | Step::ShowConsole(_) => return None,
     })
 }

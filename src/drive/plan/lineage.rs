@@ -9,7 +9,7 @@ use crate::ids::{Generation, SnapshotId, VolumeId};
 use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume};
 use crate::drive::proof::saves;
 use crate::drive::stuck::Head;
-use crate::drive::tags::SnapshotKind;
+use crate::drive::tags::{Leaving, SnapshotKind};
 
 /// The volume id that AWS gives to a copied snapshot (EBS user guide, *Copy an EBS snapshot*).
 const COPIED: &str = "vol-ffffffff";
@@ -122,21 +122,20 @@ pub(super) fn newest(seen: &Observed) -> Newest<'_> {
     }
 }
 
-/// Whether the newest state is marked: its user deletes the drive.
-pub(super) fn is_being_deleted(seen: &Observed) -> bool {
+/// Why the newest state leaves the drive, if its user deletes or renames that.
+pub(super) fn leaving(seen: &Observed) -> Option<&Leaving> {
     let used = seen.volumes.iter().filter(|volume| is_used(seen, volume));
     let volumes = used.map(|volume| volume.generation).max();
-    let newest = seen
+    let top = seen
         .snapshots
         .iter()
         .map(|snapshot| snapshot.generation)
         .max();
-    newest.is_some()
-        && newest >= volumes
-        && seen
-            .snapshots
-            .iter()
-            .any(|snapshot| Some(snapshot.generation) == newest && snapshot.is_deleting)
+    let mut newest = seen
+        .snapshots
+        .iter()
+        .filter(|snapshot| Some(snapshot.generation) == top && top >= volumes);
+    newest.find_map(|snapshot| snapshot.leaving.as_ref())
 }
 
 /// The best completed snapshot older than `failed`.

@@ -31,8 +31,8 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
     if let Some(Approach::Not(next @ Next::Busy(_))) = approach {
         return next;
     }
-    if lineage::is_being_deleted(seen) {
-        return view.stuck(Why::BeingDeleted);
+    if let Some(leaving) = lineage::leaving(seen) {
+        return view.stuck(Why::Leaving(leaving.clone()));
     }
     if let Some(next) = from.and_then(|head| choose::choose(view, head)) {
         return next;

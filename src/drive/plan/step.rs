@@ -9,12 +9,12 @@ use super::super::observed::Observed;
 use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
 use super::super::source::Source;
 use super::super::stuck::{Head, Left, Stuck, Why};
-use super::super::tags::SnapshotKind;
+use super::super::tags::{Leaving, SnapshotKind};
 use crate::clock::BootTime;
 use crate::drive::timing::Timing;
 use crate::ec2::Zone;
 use crate::host::MountOrder;
-use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId};
+use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, Uuid, VolumeId};
 
 /// The state that a run works towards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +38,8 @@ pub enum Goal {
     },
     /// Nothing is left of the drive, which is saved and at rest before.
     Deleted,
+    /// All of the drive, which is saved and at rest before, has this name.
+    Renamed(DriveName),
 }
 
 /// One step of the plan.
@@ -146,8 +148,20 @@ pub enum Step {
     DeleteSnapshot(FailedSnapshot),
     /// Delete a snapshot that later ones supersede.
     Prune(PruningGrounds),
-    /// Mark a snapshot as one of a drive that is being deleted.
-    MarkDeleting(SnapshotId),
+    /// Mark a snapshot of a drive that is being deleted or renamed.
+    Mark {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// Why it leaves the drive.
+        leaving: Leaving,
+    },
+    /// Give a snapshot of a drive that is being renamed to its new name.
+    Rename {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// The name.
+        to: DriveName,
+    },
     /// Delete a snapshot of a drive that is being deleted.
     Discard(PruningGrounds),
     /// Keep a lineage that was not chosen under the name of a fork, one for each lineage.
@@ -222,6 +236,8 @@ pub enum Done {
     Saved(Option<(SnapshotId, Generation)>),
     /// Nothing is left of it.
     Deleted,
+    /// All of it has the other name.
+    Renamed,
 }
 
 /// The view that the rules have.
@@ -331,7 +347,8 @@ impl fmt::Display for Step {
             Self::DeleteVolume(grounds) => write!(f, "delete {}", grounds.volume()),
             Self::DeleteSnapshot(failed) => write!(f, "delete failed {}", failed.snapshot()),
             Self::Prune(grounds) => write!(f, "delete superseded {}", grounds.snapshot()),
-            Self::MarkDeleting(snapshot) => write!(f, "mark {snapshot} for deletion"),
+            Self::Mark { snapshot, leaving } => write!(f, "mark {snapshot} as {leaving}"),
+            Self::Rename { snapshot, to } => write!(f, "give {snapshot} to {to}"),
             Self::Discard(grounds) => write!(f, "delete {}", grounds.snapshot()),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }

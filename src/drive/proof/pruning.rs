@@ -12,7 +12,7 @@ use crate::ids::{Generation, SnapshotId, VolumeId};
 use super::{MayPrune, Reread};
 use crate::drive::observed::{Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
 use crate::drive::tags;
-use crate::drive::tags::SnapshotKind;
+use crate::drive::tags::{Leaving, SnapshotKind};
 
 /// How many completed checkpoints of a generation are kept while it lasts.
 const CHECKPOINTS: usize = 2;
@@ -111,7 +111,8 @@ impl PruningGrounds {
     #[must_use]
     pub fn prove_deleted(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
         let mut all = seen.snapshots.iter();
-        let is_marked = all.all(|it| it.is_deleting && it.state != SnapshotState::Pending);
+        let is_marked = all
+            .all(|it| it.leaving == Some(Leaving::Deleted) && it.state != SnapshotState::Pending);
         let is_used = seen.instances.iter().any(SeenInstance::is_live)
             || seen.volumes.iter().any(SeenVolume::exists);
         let newest = seen.snapshots.iter().map(|it| it.generation).max();
@@ -170,7 +171,7 @@ impl PruningGrounds {
             && reread.is_young()
             && match self.because {
                 PruningReason::Scratch => tags::is_scratch(&snapshot.tags),
-                PruningReason::Deleted => tags::is_deleting(&snapshot.tags),
+                PruningReason::Deleted => Leaving::read(&snapshot.tags) == Some(Leaving::Deleted),
                 _ => !self.by.is_empty() && all,
             };
         holds.then(|| MayPrune::of(&self.snapshot.id))

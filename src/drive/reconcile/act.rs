@@ -90,11 +90,12 @@ impl<H: Hosts> Reconciler<H> {
                 let name = self.fork(head, lineage.as_ref()).await?;
                 return Ok(Some(name.to_string()));
             }
+            Step::Mark { snapshot, leaving } => self.mark(snapshot, leaving).await?,
+            Step::Rename { snapshot, to } => self.rename(snapshot, to).await?,
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
             | Step::Prune(_)
-            | Step::MarkDeleting(_)
             | Step::Discard(_) => {
                 self.destroy(step, seen).await?;
             }

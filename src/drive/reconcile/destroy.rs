@@ -1,6 +1,6 @@
-//! The steps that terminate and delete, and the mark before a whole drive is deleted: everything that
-//! their grounds rest on is re-read by id, all at once, so that the first answer is not old when the
-//! last one comes. If the grounds still hold, the call follows.
+//! The steps that terminate and delete: everything that their grounds rest on is re-read by id, all
+//! at once, so that the first answer is not old when the last one comes. If the grounds still hold,
+//! the call follows.
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
@@ -8,11 +8,9 @@ use super::super::plan::Step;
 use super::super::proof::{
     DeletionGrounds, FailedSnapshot, PruningGrounds, Reread, TerminationGrounds,
 };
-use super::super::tags;
 use super::{Reconciler, RunError};
 use crate::clock::BootTime;
 use crate::ec2::VolumeState;
-use crate::ids::SnapshotId;
 
 impl<H: Hosts> Reconciler<H> {
     /// Carries out a step that destroys. If the resource is gone, the step is done. If it changed
@@ -22,7 +20,6 @@ impl<H: Hosts> Reconciler<H> {
             Step::Terminate(grounds) => self.terminate(grounds, seen).await,
             Step::DeleteVolume(grounds) => self.delete_volume(grounds, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
-            Step::MarkDeleting(snapshot) => self.mark_deleting(snapshot).await,
             Step::Discard(grounds) => self.prune_one(grounds).await,
             Step::Prune(grounds) => {
                 // A superseded snapshot is no reason to fail: a later run deletes it.
@@ -96,15 +93,6 @@ impl<H: Hosts> Reconciler<H> {
             return Err(changed(&id.of(&self.drive)));
         }
         self.overlay.gone.insert(id.to_string());
-        Ok(())
-    }
-
-    async fn mark_deleting(&mut self, id: &SnapshotId) -> Result<(), RunError> {
-        let mark = tags::deleting(&self.overlay.who);
-        self.ec2.tag(id.as_str(), &mark).await?;
-        self.overlay.deleting.insert(id.clone());
-        // What happens from here on is seen by all once lists have it.
-        self.overlay.me.announced = Some(self.clock.boot());
         Ok(())
     }
 

@@ -326,6 +326,7 @@ impl Run {
                 })
             }
             Done::Deleted => Some(self.conclude(Outcome::Deleted)),
+            Done::Renamed => Some(self.conclude(Outcome::Renamed)),
             Done::Parked(snapshot) => Some(self.conclude(Outcome::Parked { snapshot })),
             Done::Saved(snapshot) => {
                 // A session that attempted no snapshot had nothing to save.
@@ -375,7 +376,7 @@ impl Run {
     fn conclude(&mut self, ended: Outcome) -> Outcome {
         let is_clean = matches!(
             ended,
-            Outcome::Unwound { .. } | Outcome::Saved { .. } | Outcome::Deleted
+            Outcome::Unwound { .. } | Outcome::Saved { .. } | Outcome::Deleted | Outcome::Renamed
         );
         let left = self.left.clone();
         // A saved drive consists of snapshots: they are not unfinished.

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use super::request::Request;
+use super::snapshots::origin;
 use super::{Answer, Reading};
 use crate::local::plane::BLOCK;
 use crate::local::records::Snapshot;
@@ -37,7 +38,7 @@ pub(super) fn list_changed(reading: &Reading<'_>) -> Answer {
     let first = reading.request.text("FirstSnapshotId");
     if first.is_some() {
         let (first, earlier) = snapshot(reading, "FirstSnapshotId")?;
-        if earlier.origin() != snapshot_of_it.origin() {
+        if origin(earlier) != origin(snapshot_of_it) {
             return Err(ApiError::client(
                 "ValidationException.UNRELATED_SNAPSHOTS",
                 format!("The snapshots '{first}' and '{second}' are not of the same volume."),

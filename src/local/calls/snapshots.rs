@@ -30,6 +30,12 @@ const FILTERS: &[&str] = &[
 /// Snapshots of one volume that may be pending at once (EBS quotas).
 const PENDING: usize = 5;
 
+/// The volume that was made empty, of which this is the state, or that of a volume made of a snapshot
+/// of it, and so on.
+pub(super) fn origin(snapshot: &Snapshot) -> &str {
+    snapshot.origin.as_deref().unwrap_or(&snapshot.volume)
+}
+
 /// `CreateSnapshot`. The volume may be attached and written to, and is free at once.
 pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let volume_id = request.required("VolumeId")?;

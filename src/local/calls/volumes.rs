@@ -6,7 +6,7 @@ use super::filter::{Field, Filters};
 use super::instances::stamp;
 use super::page::Page;
 use super::request::{Request, bad_value, missing, new_id, no_such, repeats, zone};
-use super::{Answer, Reading, attachments, tags};
+use super::{Answer, Reading, attachments, snapshots, tags};
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::delays::Delays;
@@ -124,7 +124,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         deleted: None,
         attachments: Vec::new(),
         superblock: source.and_then(|source| source.superblock.clone()),
-        origin: source.map(|source| source.origin().to_owned()),
+        origin: source.map(|source| snapshots::origin(source).to_owned()),
         tags: Tags::new(now, &specified.remove("volume").unwrap_or_default()),
     };
     let answer = item(&id, &volume, now, delays);

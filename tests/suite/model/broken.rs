@@ -5,7 +5,7 @@ use xdrive::clock::BootTime;
 use xdrive::drive::observed::{Observed, SeenVolume};
 use xdrive::drive::overlay::Sweep;
 use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
-use xdrive::drive::{Client, Contact, HostView, Timing};
+use xdrive::drive::{Client, Contact, Goal, HostView, Timing};
 use xdrive::ec2::{Snapshot, SnapshotState};
 use xdrive::host::Mounted;
 
@@ -41,10 +41,10 @@ pub(super) enum Broken {
     NoMargin,
     /// It renews a host's lease before that is recorded.
     HostFirst,
-    /// It mounts a drive that is being deleted.
-    MountsDeleted,
-    /// It marks a drive for deletion, and does not look again whether anybody uses it.
-    DeletesUnseen,
+    /// It mounts a drive that is being deleted or renamed.
+    MountsLeaving,
+    /// It marks a drive that it deletes or renames, and does not look again whether anybody uses it.
+    LeavesUnseen,
 }
 
 /// A host without a client.
@@ -103,7 +103,7 @@ impl Broken {
     }
 
     /// Its distortion of its knowledge.
-    pub(super) fn distort(self, seen: &mut Observed) {
+    pub(super) fn distort(self, seen: &mut Observed, goal: &Goal) {
         match self {
             // It waits for nothing, whatever it made or read a moment ago.
             Self::EmptyAfterOneList if is_nowhere(seen) => {
@@ -125,18 +125,15 @@ impl Broken {
                     };
                 }
             }
-            // A client that launched something is not the one that deletes.
-            Self::MountsDeleted if seen.me.launches > 0 || !seen.instances.is_empty() => {
+            Self::MountsLeaving if matches!(goal, Goal::Ready { .. }) => {
                 for snapshot in &mut seen.snapshots {
-                    snapshot.is_deleting = false;
+                    snapshot.leaving = None;
                 }
             }
-            Self::DeletesUnseen
-                if seen.me.launches == 0
-                    && seen.snapshots.iter().any(|snapshot| snapshot.is_deleting) =>
-            {
-                seen.instances.clear();
-                seen.volumes.clear();
+            Self::LeavesUnseen if matches!(goal, Goal::Deleted | Goal::Renamed(_)) => {
+                let is_marked = seen.snapshots.iter().any(|it| it.leaving.is_some());
+                seen.instances.retain(|_| !is_marked);
+                seen.volumes.retain(|_| !is_marked);
             }
             Self::NewestByStartTime => {
                 let mut generations: Vec<_> = seen

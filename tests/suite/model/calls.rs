@@ -13,7 +13,7 @@ use super::effects::{No, Order};
 use super::lease::Keep;
 use super::steps::{Failure, Made, Read, Stage};
 use super::values;
-use super::world::{Deadline, Tick, World};
+use super::world::{Deadline, Mark, Tick, World};
 
 /// One call.
 #[derive(Debug, Clone)]
@@ -35,8 +35,9 @@ pub(super) enum Call {
     Terminate(u8),
     DeleteVolume(u8),
     DeleteSnapshot(u8),
-    MarkDeleting(u8),
+    Mark(u8, Mark),
     Discard(u8),
+    Rename(u8),
     Fork(u8),
 }
 
@@ -114,10 +115,11 @@ impl Call {
             Self::Terminate(id) => world.terminate(*id),
             Self::DeleteVolume(id) => world.delete_volume(*id)?,
             Self::DeleteSnapshot(id) => world.delete_snapshot(*id),
-            Self::MarkDeleting(id) => {
-                world.change_snapshot(*id, |snapshot| snapshot.deleting = true);
+            Self::Mark(id, mark) => {
+                world.change_snapshot(*id, |snapshot| snapshot.mark = Some(*mark));
             }
             Self::Discard(id) => world.discard(*id),
+            Self::Rename(id) => world.rename(*id),
             Self::Fork(id) => world.set_aside(*id),
         }
         Ok(Made::Nothing)
@@ -261,11 +263,12 @@ impl Client {
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
             (Step::Prune(grounds) | Step::Discard(grounds), _) => self.gone(grounds.snapshot()),
-            (Step::MarkDeleting(id), _) => {
+            (Step::Mark { snapshot, leaving }, _) => {
                 let overlay = self.know();
-                overlay.deleting.insert(id.clone());
+                overlay.leaving.insert(snapshot.clone(), leaving.clone());
                 overlay.me.announced = Some(now);
             }
+            (Step::Rename { snapshot, .. }, _) => self.gone(snapshot),
             (Step::Fork { head, .. }, _) => self.gone(head),
             _ => {}
         }

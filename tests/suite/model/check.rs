@@ -20,7 +20,7 @@ use super::values;
 use super::world::{Promise, Tick, World};
 
 pub(super) const P1: &str = "P1: nothing acknowledged is ever lost";
-pub(super) const P1_USED: &str = "P1: a drive in use is not deleted";
+pub(super) const P1_USED: &str = "P1: a drive in use is neither deleted nor renamed";
 pub(super) const P2: &str = "P2: no instance is terminated while the drive is written to there";
 pub(super) const P3_WRITERS: &str = "P3: the drive is never mounted twice";
 pub(super) const P3_OLDER: &str = "P3: no older state than the newest is mounted";
@@ -271,7 +271,7 @@ impl Model for Checked {
                 world.acknowledged & !world.kept() == 0 && world.kept_aside & !aside == 0
             }),
             Property::always(P1_USED, |_, state: &State| {
-                !state.world.broken.contains(&Promise::Deleted)
+                !state.world.broken.contains(&Promise::Left)
             }),
             Property::always(P2, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Terminated)

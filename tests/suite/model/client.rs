@@ -37,6 +37,8 @@ pub(super) enum Run {
     FromSnapshot(u8),
     /// `xdrive delete`.
     Delete,
+    /// `xdrive rename`.
+    Rename,
 }
 
 /// How a run ended.
@@ -155,6 +157,7 @@ impl Client {
             },
             Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
             Run::Delete => Goal::Deleted,
+            Run::Rename => Goal::Renamed(values::other_name()),
         };
         self.cut = run == Run::StopFromAfar;
         self.forget();
@@ -382,7 +385,7 @@ impl Client {
         }
         let mut seen = self.know().observe(sweep, &rules.timing);
         if let Some(broken) = rules.broken {
-            broken.distort(&mut seen);
+            broken.distort(&mut seen, &self.goal);
         }
         let now = world.now;
         let next = plan(&self.goal, &seen, values::moment(now), &rules.timing);
@@ -403,7 +406,7 @@ impl Client {
                 };
             }
             Next::Done(Done::Ready { .. }) => self.at = At::Inside { wrote: false },
-            Next::Done(Done::Saved(_) | Done::Parked(_) | Done::Deleted) => {
+            Next::Done(Done::Saved(_) | Done::Parked(_) | Done::Deleted | Done::Renamed) => {
                 let end = self.verdict.take().unwrap_or(End::Saved);
                 self.over(end);
             }

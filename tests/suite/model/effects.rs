@@ -105,7 +105,7 @@ impl World {
             generation,
             kind,
             op,
-            deleting: false,
+            mark: None,
         };
         Ok((self.add_snapshot(snapshot.clone(), of), snapshot))
     }

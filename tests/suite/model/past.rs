@@ -209,7 +209,7 @@ fn snapshot(of: u8, generation: u8) -> Snapshot {
         kind: SnapshotKind::Clean,
         op: generation,
         number: 0,
-        deleting: false,
+        mark: None,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use xdrive::drive::observed::Attempt;
 use xdrive::drive::plan::Step;
+use xdrive::drive::tags::Leaving;
 use xdrive::drive::{Contact, Source};
 use xdrive::host::Closed;
 use xdrive::ids::VolumeId;
@@ -17,7 +18,7 @@ use super::effects::{No, Order};
 use super::lease::First;
 use super::lists::Seen;
 use super::values::{self, generation_number, number};
-use super::world::{Deadline, Instance, Snapshot, Tick, Volume, World};
+use super::world::{Deadline, Instance, Mark, Snapshot, Tick, Volume, World};
 
 /// The stage of a step.
 #[derive(Debug, Clone, Hash)]
@@ -438,7 +439,14 @@ impl Client {
             | Step::Discard(_) => {
                 return self.destroy(step, read, now, rules);
             }
-            Step::MarkDeleting(id) => Call::MarkDeleting(number(id.as_str())),
+            Step::Mark { snapshot, leaving } => {
+                let mark = match leaving {
+                    Leaving::Deleted => Mark::Deleting,
+                    Leaving::Renamed(_) => Mark::Renaming,
+                };
+                Call::Mark(number(snapshot.as_str()), mark)
+            }
+            Step::Rename { snapshot, .. } => Call::Rename(number(snapshot.as_str())),
             Step::Fork { head, .. } => Call::Fork(number(&head.to_string())),
             Step::ShowConsole(_) | Step::MarkUuid { .. } => return Err(Ok(Made::Nothing)),
         })

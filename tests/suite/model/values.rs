@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use xdrive::clock::{BootTime, Clock};
-use xdrive::drive::tags::{self, Identity, Settings, SnapshotTags};
+use xdrive::drive::tags::{self, Identity, Leaving, Settings, SnapshotTags};
 use xdrive::ec2;
 use xdrive::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
-use super::world::{Deadline, Instance, Snapshot, Tick, Volume};
+use super::world::{Deadline, Instance, Mark, Snapshot, Tick, Volume};
 
 /// The length of a tick. A re-read counts for 10 s: in the tick after it, and not in the next. A
 /// host's answer in a look counts for 5 s: in the tick of its look.
@@ -45,6 +45,11 @@ pub(super) fn whole_ticks(span: Duration) -> Tick {
 pub(super) fn drive() -> &'static DriveName {
     static NAME: OnceLock<DriveName> = OnceLock::new();
     NAME.get_or_init(|| "demo".parse().unwrap())
+}
+
+/// The name that a drive gets which is renamed.
+pub(super) fn other_name() -> DriveName {
+    "other".parse().unwrap()
 }
 
 pub(super) fn who(session: u8) -> Identity {
@@ -173,9 +178,15 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         number: record.number.into(),
     };
     let mut tags = tags::snapshot(drive(), &who(0), &own, &Settings::default());
-    if record.deleting {
-        tags.extend(tags::deleting(&who(0)));
-    }
+    let leaving = record.mark.map(|mark| match mark {
+        Mark::Deleting => Leaving::Deleted,
+        Mark::Renaming => Leaving::Renamed(other_name()),
+    });
+    tags.extend(
+        leaving
+            .map(|leaving| leaving.tags(&who(0)))
+            .unwrap_or_default(),
+    );
     let of = match record.volume {
         Some(volume) => volume_id(volume),
         None => COPIED.parse().unwrap(),

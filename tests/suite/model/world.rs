@@ -25,8 +25,8 @@ pub(super) enum Promise {
     TwoWriters,
     /// P3.
     OlderMounted,
-    /// A drive in use was deleted.
-    Deleted,
+    /// A drive in use was deleted or renamed.
+    Left,
 }
 
 /// A resource with an id (a later one has a higher id), as it is and as it may still be shown.
@@ -96,8 +96,15 @@ pub(super) struct Snapshot {
     pub(super) op: u8,
     /// A checkpoint's number.
     pub(super) number: u8,
-    /// Whether its drive is being deleted.
-    pub(super) deleting: bool,
+    /// Its mark, if its drive is being deleted or renamed.
+    pub(super) mark: Option<Mark>,
+}
+
+/// The mark of a snapshot that leaves its drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Mark {
+    Deleting,
+    Renaming,
 }
 
 /// The state of a host's mountpoint.

@@ -230,7 +230,8 @@ const CHANGED: &str = "
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn what_differs_between_two_generations_is_listed_by_path() {
     let (site, _) = left();
-    site.session("demo", &["sh", "-c", CHANGED]).is(0);
+    let words = ["connect", "demo", "--", "sh", "-c", CHANGED];
+    site.run(&words).is(0);
     site.is_saved("demo", 2);
     let before = instances(&site);
     let expected = "M  a/b  6 bytes\nM  a/deep/\nD  dangling\nA  e/\nA  e/f  4 bytes\nM  link\n\
@@ -288,7 +289,7 @@ fn what_differs_between_two_generations_is_listed_by_path() {
         site.run(&words).is(code).reports(error);
     }
     // With what the drive has now, while it is up.
-    let script = "echo up >u; echo begun; read end";
+    let script = "echo up >u; echo begun; sleep 1000";
     let mut running = site.start(&["connect", "demo", "--", "sh", "-c", script]);
     running.prints("begun\n");
     let compared = site.run(&["diff", "demo@2", "demo"]);

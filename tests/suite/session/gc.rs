@@ -6,7 +6,7 @@ use serde_json::Value;
 use xdrive::local::Fault;
 
 use super::json::document;
-use super::simulated::{paper, plant, with_snapshot, with_volume};
+use super::simulated::{paper, plant, with_saves, with_volume};
 use super::site::Site;
 
 #[test]
@@ -69,18 +69,6 @@ fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
     let step = printed["drives"][0]["steps"][0].as_str().unwrap();
     assert!(step.starts_with("deleted old snapshot (snap-"), "{printed}");
     site.is_saved("demo", 1);
-}
-
-/// Makes so many saves of `drive`, of generation 1 and the following.
-fn with_saves(site: &Site, drive: &str, count: usize) {
-    for generation in 1..=count {
-        let tags = [
-            ("Name", drive),
-            ("xdrive:drive", drive),
-            ("xdrive:generation", &generation.to_string()),
-        ];
-        with_snapshot(site, &tags);
-    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 35] = [
     "",
     "connect",
     "run",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 34] = [
     "ps",
     "list",
     "delete",
+    "rename",
     "diff",
     "log",
     "note",

@@ -25,6 +25,7 @@ mod joining;
 mod json;
 mod killed;
 mod launching;
+mod leaving;
 mod left_running;
 mod life;
 mod lists;

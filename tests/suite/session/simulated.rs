@@ -120,6 +120,18 @@ pub(super) fn in_the_cloud<T>(site: &Site, what: impl AsyncFnOnce(Ec2) -> T) -> 
     runtime.block_on(what(ec2))
 }
 
+/// Makes so many saves of `drive`, of generation 1 and the following.
+pub(super) fn with_saves(site: &Site, drive: &str, count: usize) {
+    for generation in 1..=count {
+        let tags = [
+            ("Name", drive),
+            ("xdrive:drive", drive),
+            ("xdrive:generation", &generation.to_string()),
+        ];
+        with_snapshot(site, &tags);
+    }
+}
+
 pub(super) fn plant(site: &Site, fault: Fault) {
     site.local().plant(fault).unwrap();
 }

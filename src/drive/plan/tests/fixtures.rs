@@ -201,7 +201,7 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
         op: format!("op-{number}"),
         uuid: None,
         number: 0,
-        is_deleting: false,
+        leaving: None,
         since: at(0),
         is_everywhere: true,
     }

@@ -1,0 +1,76 @@
+//! The marks on snapshots of a drive that its user deletes or renames.
+
+use std::fmt;
+
+use super::{DELETING, DRIVE, Identity, RENAMING};
+use crate::ec2::Tags;
+use crate::ids::DriveName;
+
+/// Why a snapshot leaves its drive, which is not mounted any more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Leaving {
+    /// The drive is deleted.
+    Deleted,
+    /// The drive gets this name.
+    Renamed(DriveName),
+}
+
+impl Leaving {
+    /// Its mark.
+    #[must_use]
+    pub fn tags(&self, who: &Identity) -> Tags {
+        let (key, value) = match self {
+            Self::Deleted => (DELETING, who.session.0.clone()),
+            Self::Renamed(to) => (RENAMING, to.to_string()),
+        };
+        Tags::from([(key.to_owned(), value)])
+    }
+
+    /// Reads the marks of a snapshot. None are taken away: one that has come to its new name is its
+    /// drive's like any other.
+    #[must_use]
+    pub fn read(tags: &Tags) -> Option<Self> {
+        if tags.contains_key(DELETING) {
+            return Some(Self::Deleted);
+        }
+        let to = tags.get(RENAMING)?;
+        let has_come = tags.get(DRIVE) == Some(to);
+        (!has_come).then(|| to.parse().ok().map(Self::Renamed))?
+    }
+}
+
+impl fmt::Display for Leaving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deleted => f.write_str("deleted"),
+            Self::Renamed(to) => write!(f, "renamed to {to}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::SessionId;
+
+    #[test]
+    fn a_mark_counts_until_the_new_name_is_there() {
+        let who = Identity {
+            session: SessionId("s".to_owned()),
+            owner: "me".to_owned(),
+        };
+        let own = |drive: &str| Tags::from([(DRIVE.to_owned(), drive.to_owned())]);
+        assert_eq!(Leaving::read(&own("old")), None);
+        let renamed = Leaving::Renamed("new".parse().unwrap());
+        let marked = |drive, marks: &[&Leaving]| {
+            let mut tags: Tags = own(drive);
+            tags.extend(marks.iter().flat_map(|mark| mark.tags(&who)));
+            Leaving::read(&tags)
+        };
+        assert_eq!(marked("old", &[&renamed]), Some(renamed.clone()));
+        assert_eq!(marked("new", &[&renamed]), None);
+        let deleted = Leaving::Deleted;
+        assert_eq!(marked("new", &[&renamed, &deleted]), Some(deleted.clone()));
+        assert_eq!(marked("old", &[&renamed, &deleted]), Some(deleted));
+    }
+}

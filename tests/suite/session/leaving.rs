@@ -1,0 +1,173 @@
+//! `xdrive delete` and `xdrive rename`: a drive at rest goes, or gets another name, whole.
+
+use xdrive::local::Fault;
+
+use super::simulated::{paper, plant, with_saves, with_volume};
+use super::site::Site;
+
+#[test]
+fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
+    let site = paper();
+    with_saves(&site, "demo", 3);
+    with_saves(&site, "train", 1);
+    let refused = site.run(&["delete", "demo"]);
+    refused
+        .is(2)
+        .reports("demo: 3 snapshots of generations 1 to 3 go; that frees about $0.00 a month\n")
+        .reports("error: nothing is deleted without a yes, and nobody can be asked here\n")
+        .reports("hint: --yes answers\n");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
+    let deleted = site.run(&["delete", "demo", "--yes"]);
+    deleted
+        .is(0)
+        .reports("demo is deleted; where the account has a Recycle Bin rule");
+    assert_eq!(site.kinds("demo"), [""; 0]);
+    assert_eq!(site.kinds("train"), ["snapshot"]);
+    let again = site.run(&["delete", "demo", "--yes"]);
+    again.is(69).reports("error: there is no drive demo");
+}
+
+#[test]
+fn the_save_of_a_former_generation_is_deleted_and_the_newest_never() {
+    let site = paper();
+    with_saves(&site, "demo", 3);
+    let deleted = site.run(&["delete", "demo@1", "--yes"]);
+    deleted
+        .is(0)
+        .reports("demo: 1 snapshot of generation 1 go")
+        .reports("), generation 1\n");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
+    let newest = site.run(&["delete", "demo@3", "--yes"]);
+    newest
+        .is(2)
+        .reports("error: generation 3 is the newest of demo\n")
+        .reports("delete demo deletes the whole drive\n");
+    let gone = site.run(&["delete", "demo@1", "--yes"]);
+    gone.is(69)
+        .reports("error: demo has no snapshot of generation 1\n");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
+}
+
+#[test]
+fn a_drive_that_is_not_at_rest_is_neither_deleted_nor_renamed() {
+    let site = paper();
+    with_volume(&site, "us-east-1a", &[]);
+    for words in [
+        &["delete", "demo", "--yes"][..],
+        &["delete", "demo@1", "--yes"],
+        &["rename", "demo", "lab"],
+    ] {
+        let refused = site.run(words);
+        refused
+            .is(75)
+            .reports("error: demo is not at rest: it has a volume\n")
+            .reports("stop demo saves it first\n");
+    }
+    assert_eq!(site.kinds("demo"), ["volume"]);
+}
+
+/// EC2 refuses such a call as the drive is given up.
+fn denied(action: &str) -> Fault {
+    let words = "You are not authorized to perform this operation.";
+    Fault::new(action, 403, "UnauthorizedOperation", words)
+}
+
+#[test]
+fn a_deletion_that_was_interrupted_is_finished_and_nobody_connects_meanwhile() {
+    let site = paper();
+    with_saves(&site, "demo", 3);
+    plant(&site, denied("DeleteSnapshot"));
+    let interrupted = site.run(&["delete", "demo", "--yes"]);
+    interrupted
+        .is(77)
+        .reports("UnauthorizedOperation")
+        .reports("the same again goes on: xdrive --local delete demo\n");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
+    let image = site.image();
+    let connect = site.run(&["connect", "demo", "--image", &image, "--", "true"]);
+    connect
+        .is(76)
+        .reports("error: the drive is being deleted: what is left of it here is not mounted")
+        .reports("delete demo\n");
+    site.run(&["rename", "demo", "lab"]).is(76);
+    site.run(&["delete", "demo", "--yes"]).is(0);
+    assert_eq!(site.kinds("demo"), [""; 0]);
+}
+
+#[test]
+fn a_drive_gets_another_name_with_all_its_saves() {
+    let site = paper();
+    with_saves(&site, "demo", 3);
+    with_saves(&site, "train", 1);
+    for (to, error) in [
+        ("train", "error: there is a drive train already\n"),
+        ("demo", "error: demo has that name\n"),
+    ] {
+        site.run(&["rename", "demo", to]).is(2).reports(error);
+    }
+    let renamed = site.run(&["rename", "demo", "lab"]);
+    renamed.is(0).reports("demo is called lab now: ");
+    assert_eq!(site.kinds("lab"), ["snapshot"; 3]);
+    assert_eq!(site.kinds("demo"), [""; 0]);
+    assert_eq!(site.drive("lab")["generation"], 3);
+    let gone = site.run(&["rename", "demo", "lab"]);
+    gone.is(69).reports("error: there is no drive demo");
+    // And back.
+    site.run(&["rename", "lab", "demo"]).is(0);
+    assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
+}
+
+#[test]
+fn a_rename_that_was_interrupted_leaves_the_newest_first_under_the_new_name_and_is_finished() {
+    let site = paper();
+    with_saves(&site, "demo", 3);
+    // After the marks, and the name of the newest.
+    let drive = site.drive("demo");
+    let things = drive["things"].as_array().unwrap();
+    let second = things.iter().find(|it| it["generation"] == 2).unwrap();
+    let matching = [
+        ("ResourceId.1", second["id"].as_str().unwrap()),
+        ("Tag.1.Key", "Name"),
+    ];
+    let matching = matching.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let fault = Fault {
+        matching: matching.into(),
+        ..denied("CreateTags")
+    };
+    plant(&site, fault);
+    let interrupted = site.run(&["rename", "demo", "lab"]);
+    interrupted
+        .is(77)
+        .reports("the same again goes on: xdrive --local rename demo lab\n");
+    assert_eq!(site.kinds("lab"), ["snapshot"]);
+    assert_eq!(site.drive("lab")["generation"], 3);
+    let image = site.image();
+    let connect = site.run(&["connect", "demo", "--image", &image, "--", "true"]);
+    connect
+        .is(76)
+        .reports("error: the drive is being renamed to lab: what is left of it here is not")
+        .reports("rename demo lab\n");
+    site.run(&["rename", "demo", "lab"]).is(0);
+    assert_eq!(site.kinds("lab"), ["snapshot"; 3]);
+    assert_eq!(site.kinds("demo"), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_renamed_drive_goes_on_and_is_deleted_once_its_name_is_typed() {
+    let site = Site::new();
+    site.session("demo", &["sh", "-c", "echo kept >/work/note"])
+        .is(0);
+    site.run(&["rename", "demo", "lab"]).is(0);
+    let there = site.session("lab", &["cat", "/work/note"]);
+    assert_eq!(there.is(0).stdout, "kept\n");
+    site.is_saved("lab", 2);
+    for (answer, code, kinds) in [("demo\r", 130, 2), ("lab\r", 0, 0)] {
+        let mut pty = site.in_terminal(&["delete", "lab"]);
+        pty.see("type lab to delete it for good:");
+        pty.type_in(answer);
+        let ended = pty.wait_within(super::site::SESSION);
+        assert_eq!(ended, code, "{}", pty.contents());
+        site.is_saved("lab", kinds);
+    }
+}
