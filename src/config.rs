@@ -14,6 +14,7 @@ mod known_hosts;
 pub mod launch;
 mod names;
 mod paths;
+mod places;
 pub mod quantity;
 mod reach;
 mod variables;
@@ -36,6 +37,7 @@ use crate::ssh::ProxyCommand;
 use cloud::CloudName;
 use reach::Several;
 
+pub use crate::host::places::{Mount, Places};
 pub use agent::agent;
 pub use cloud::is_local;
 pub use forward::{Forwarding, InvalidForwarding};
@@ -100,6 +102,11 @@ pub struct Config {
     warm: Option<u32>,
     /// The image of new drives.
     pub image: Option<String>,
+    /// The mounts of containers.
+    #[serde(default, deserialize_with = "places::mounts")]
+    mount: Option<Vec<Mount>>,
+    /// Whether containers have Docker's socket.
+    docker: Option<bool>,
     /// The loopback port for Jupyter.
     #[serde(default, alias = "port", deserialize_with = "port_of")]
     pub jupyter_port: Option<u16>,
@@ -375,6 +382,8 @@ pub struct Options {
     pub speed: Speed,
     /// The image: a registry reference, or the path of an archive.
     pub image: Option<String>,
+    /// What the container has of the host.
+    pub places: Places,
     /// The loopback port for Jupyter.
     pub jupyter_port: Option<u16>,
     /// Whether Jupyter is neither started nor forwarded.
@@ -446,6 +455,10 @@ impl Options {
             size: flags.size.or(config.size),
             speed,
             image: flags.image.or(config.image),
+            places: flags.places.or(Places {
+                mounts: config.mount,
+                docker: config.docker,
+            }),
             jupyter_port: flags.jupyter_port.or(config.jupyter_port),
             // A port on the command line asks for Jupyter.
             no_jupyter: flags.no_jupyter || (config.no_jupyter && flags.jupyter_port.is_none()),

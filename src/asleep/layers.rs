@@ -7,6 +7,33 @@ use serde::Deserialize;
 /// Docker's folder on the drive.
 const DOCKER: &[u8] = b"/docker";
 
+/// xdrive's record of the container's mounts, as `shell/host/mounts` has them.
+const MOUNTS: &[u8] = b"/xdrive/mounts";
+
+/// A mount: the names on its path in the container, and its path on the drive.
+pub(super) struct Mount {
+    pub(super) names: Vec<Vec<u8>>,
+    pub(super) path: Vec<u8>,
+}
+
+/// The mounts of the drive's container, but for `/work`; none where there is no record of them.
+pub(super) fn mounts(fs: &Ext4) -> Result<Vec<Mount>, Ext4Error> {
+    let record = match fs.read(MOUNTS) {
+        Err(Ext4Error::NotFound | Ext4Error::NotADirectory) => return Ok(Vec::new()),
+        record => record?,
+    };
+    let mounts = record.split(|byte| *byte == b'\n').filter_map(|line| {
+        let mut parts = line.split(|byte| *byte == b':');
+        let (_mode, host, container) = (parts.next()?, parts.next()?, parts.next()?);
+        let names = container.split(|byte| *byte == b'/').skip(1);
+        Some(Mount {
+            names: names.map(<[u8]>::to_vec).collect(),
+            path: joined(b"/work", host),
+        })
+    });
+    Ok(mounts.collect())
+}
+
 /// `path` with `name` below it.
 pub(super) fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
     let path = path.strip_suffix(b"/").unwrap_or(path);

@@ -1,4 +1,5 @@
-//! The folders of a container that does not run: the layers of its image and its own, and `/work`.
+//! The folders of a container that does not run: the layers of its image and its own, `/work`, and
+//! what else of the drive is mounted.
 //!
 //! Links are followed here and not by the library, since in the container they lead elsewhere than on
 //! the drive.
@@ -7,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 
 use ext4_view::{Ext4, Ext4Error, FileType, Metadata};
 
-use super::layers::{self, joined};
+use super::layers::{self, Mount, joined};
 use crate::host::sftp::{Attributes, Entry, SftpError};
 
 /// The folder of the drive that is [`WORK`] in the container.
@@ -23,6 +24,7 @@ const LINKS: u32 = 40;
 pub(super) struct Tree {
     pub(super) fs: Ext4,
     root: Folder,
+    mounts: Vec<Mount>,
 }
 
 /// A folder: the paths on the drive of those that make it together, the topmost first.
@@ -49,8 +51,9 @@ pub(super) fn failed(error: &Ext4Error) -> SftpError {
 impl Tree {
     pub(super) fn open(fs: Ext4, drive: &str) -> Result<Self, SftpError> {
         let layers = layers::of(&fs, drive).map_err(|error| failed(&error))?;
+        let mounts = layers::mounts(&fs).map_err(|error| failed(&error))?;
         let root = Folder(layers);
-        Ok(Self { fs, root })
+        Ok(Self { fs, root, mounts })
     }
 
     /// What is at `path`; without a leading `/` it is below `/work`.
@@ -128,6 +131,8 @@ impl Tree {
     /// What `path` leads to; where that is a link, what it leads to if `follows`.
     fn find(&self, path: &[u8], follows: bool) -> Result<Node, SftpError> {
         let mut above = vec![self.root.clone()];
+        // Those of all folders in `above` but for the root.
+        let mut names: Vec<Vec<u8>> = Vec::new();
         let mut rest: VecDeque<Vec<u8>> = VecDeque::new();
         if !path.starts_with(b"/") {
             rest.push_back(WORK.to_vec());
@@ -141,11 +146,19 @@ impl Tree {
             if name == b".." {
                 if above.len() > 1 {
                     above.pop();
+                    names.pop();
                 }
                 continue;
             }
-            match self.child(folder, above.len() == 1, &name)? {
-                Node::Folder(folder) => above.push(folder),
+            let node = match self.mounted(&names, &name)? {
+                Some(node) => node,
+                None => self.child(folder, names.is_empty(), &name)?,
+            };
+            match node {
+                Node::Folder(folder) => {
+                    above.push(folder);
+                    names.push(name);
+                }
                 Node::Leaf(path, metadata)
                     if metadata.is_symlink() && (follows || !rest.is_empty()) =>
                 {
@@ -158,6 +171,7 @@ impl Tree {
                     let target: &[u8] = target.as_ref();
                     if target.starts_with(b"/") {
                         above.truncate(1);
+                        names.clear();
                     }
                     for part in parts(target).collect::<Vec<_>>().into_iter().rev() {
                         rest.push_front(part.to_vec());
@@ -169,6 +183,25 @@ impl Tree {
             }
         }
         Ok(Node::Folder(above.pop().unwrap_or_default()))
+    }
+
+    /// What is mounted at this `name` in the folder of these names, if something is.
+    fn mounted(&self, names: &[Vec<u8>], name: &[u8]) -> Result<Option<Node>, SftpError> {
+        let is_it = |mount: &&Mount| {
+            let (last, before) = mount.names.split_last().unzip();
+            last.is_some_and(|last| last == name) && before.is_some_and(|it| it == names)
+        };
+        let Some(mount) = self.mounts.iter().find(is_it) else {
+            return Ok(None);
+        };
+        let found = self.fs.metadata(&*mount.path);
+        let found = found.map_err(|error| failed(&error))?;
+        let path = mount.path.clone();
+        Ok(Some(if found.is_dir() {
+            Node::Folder(Folder(vec![path]))
+        } else {
+            Node::Leaf(path, found)
+        }))
     }
 
     /// What has this `name` in a folder.

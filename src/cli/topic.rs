@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 10] = [
+pub(super) const TOPICS: [Topic; 11] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -35,6 +35,11 @@ pub(super) const TOPICS: [Topic; 10] = [
         name: "network",
         about: "who may log in, private subnets, ports, proxies",
         markdown: include_str!("topics/network.md"),
+    },
+    Topic {
+        name: "container",
+        about: "its image or the folder for it, mounts, Docker in it",
+        markdown: include_str!("topics/container.md"),
     },
     Topic {
         name: "tools",

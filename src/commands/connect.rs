@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::flags::{self, Launch, Reach, Speed};
+use super::flags::{self, Launch, Places, Reach, Speed};
 use super::{Context, key, local};
 use crate::cloud::{self, Cloud, Which};
 use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, quantity};
@@ -84,6 +84,10 @@ pub struct Args {
     /// How fast the drive's volume is.
     #[command(flatten)]
     pub speed: Speed,
+
+    /// What the container has of the host.
+    #[command(flatten)]
+    pub places: Places,
 
     /// With --dry-run or `run -d` one JSON document instead of text.
     ///
@@ -385,6 +389,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         size: args.size,
         speed: args.speed.into(),
         image: args.image,
+        places: args.places.into(),
         jupyter_port: args.jupyter_port,
         no_jupyter: args.no_jupyter,
         open: args.open,

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 27] = [
+const SCRIPTS: [(&str, &str); 29] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -22,10 +22,12 @@ const SCRIPTS: [(&str, &str); 27] = [
         include_str!("../../shell/host/engine_settings.py"),
     ),
     ("gpu", include_str!("../../shell/host/gpu")),
+    ("mounts", include_str!("../../shell/host/mounts")),
     ("archive", include_str!("../../shell/host/archive")),
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),
     ("container", include_str!("../../shell/host/container")),
+    ("flatten.py", include_str!("../../shell/host/flatten.py")),
     ("pull.py", include_str!("../../shell/host/pull.py")),
     (
         "jupyter_config.py",

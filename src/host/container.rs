@@ -24,6 +24,8 @@ pub struct Container {
     pub came: Came,
     /// Whether its image has `JupyterLab`, if known, from the last session that asked.
     pub lab: Option<bool>,
+    /// Whether it has Docker's socket.
+    pub docker: bool,
     /// The file in it with the variables that this session brought along, if it did.
     pub variables: Option<String>,
     /// The configuration for Git that this session brings along, if it does.
@@ -224,6 +226,7 @@ mod tests {
             address: [172, 17, 0, 2].into(),
             came: Came::Running,
             lab: None,
+            docker: false,
             variables: None,
             git: None,
             timings: Vec::new(),

@@ -43,6 +43,9 @@ pub enum ScriptError {
     /// An image could not be pulled; dockerd's error.
     #[error("{0}")]
     NotPulled(String),
+    /// A mount leads out of the drive's `/work`, or cannot be made.
+    #[error("{0}")]
+    Mount(String),
     /// The host has a GPU that no container can use.
     #[error("{0}")]
     NoGpu(String),
@@ -109,6 +112,7 @@ const NO_DEVICE: u32 = 84;
 pub(super) const STILL_MOUNTED: u32 = 85;
 const NO_GPU: u32 = 86;
 const NOT_PULLED: u32 = 87;
+const BAD_MOUNT: u32 = 88;
 
 /// How many of the last lines of standard error an error repeats: enough for docker's own message.
 const LAST_LINES: usize = 5;
@@ -150,6 +154,7 @@ impl Facts {
             NO_DEVICE => ScriptError::NoDevice(words),
             NO_GPU => ScriptError::NoGpu(words),
             NOT_PULLED => ScriptError::NotPulled(words),
+            BAD_MOUNT => ScriptError::Mount(words),
             status => ScriptError::Failed {
                 script: self.script,
                 status,
@@ -311,6 +316,7 @@ mod tests {
         assert!(matches!(error(84, ""), ScriptError::NoDevice(_)));
         assert!(matches!(error(86, ""), ScriptError::NoGpu(_)));
         assert!(matches!(error(87, ""), ScriptError::NotPulled(_)));
+        assert!(matches!(error(88, ""), ScriptError::Mount(_)));
         assert!(matches!(
             error(1, ""),
             ScriptError::Failed { status: 1, .. }

@@ -24,6 +24,7 @@ use super::contact::{HostState, Remaining};
 use super::container::{Came, CommandId, Container, ContainerSignal};
 use super::facts::{Facts, STILL_MOUNTED, ScriptError};
 use super::mount::{self, MountOrder, MountedDrive};
+use super::places::Places;
 use super::pull::Pulled;
 use super::runs::{CommandOrder, Run};
 use crate::ids::{DriveName, SessionId};
@@ -72,6 +73,8 @@ pub struct ContainerOrder {
     pub image: Image,
     /// The environment of everything in it. Values with newlines cannot be passed to docker.
     pub environment: Vec<(String, String)>,
+    /// What it is to have of the host.
+    pub places: Places,
 }
 
 impl Host {
@@ -206,6 +209,7 @@ impl Host {
         let environment: Vec<String> = environment
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
+        let (mounts, docker) = order.places.inputs();
         let facts = self
             .run(
                 "container start",
@@ -214,6 +218,8 @@ impl Host {
                     ("XDRIVE_SOURCE", source),
                     ("XDRIVE_IMAGE", image),
                     ("XDRIVE_ENVIRONMENT", &environment.join("\n")),
+                    ("XDRIVE_MOUNTS", &mounts),
+                    ("XDRIVE_DOCKER", docker),
                 ],
             )
             .await?;
@@ -224,15 +230,8 @@ impl Host {
             "recreated" => Came::Recreated(facts.require("because")?),
             _ => return Err(facts.garbled("came")),
         };
-        Ok(Container {
-            name: facts.require("container")?,
-            address: facts.require("address")?,
-            came,
-            lab: facts.get("lab").map(|text| text == "yes"),
-            variables: None,
-            git: None,
-            timings: facts.timings(),
-        })
+        let container = running(&facts)?;
+        Ok(Container { came, ..container })
     }
 
     /// The drive's container, if it runs and is whole. Starts nothing, and does not wait for other
@@ -417,6 +416,7 @@ fn running(facts: &Facts) -> Result<Container, ScriptError> {
         address: facts.require("address")?,
         came: Came::Running,
         lab: facts.get("lab").map(|text| text == "yes"),
+        docker: facts.yes("docker"),
         variables: None,
         git: None,
         timings: facts.timings(),

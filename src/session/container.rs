@@ -27,6 +27,10 @@ use super::{browser, container_failure, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
 
+/// What is printed where the container has Docker's socket.
+const DOCKER: &str = "Docker's socket is in the container (--docker): whoever reaches it is root on the \
+     instance, with its role and all of the drive; --no-docker takes it away";
+
 /// A session inside its container. Dropping it closes Jupyter's port.
 pub(super) struct ContainerSession {
     pub(super) host: Host,
@@ -83,9 +87,11 @@ pub(super) async fn enter(
         drive: request.drive.clone(),
         image,
         environment: Vec::new(),
+        places: request.options.places.clone(),
     };
     let step = report.step("start the container");
-    let running = ready.container.filter(|_| order.image == Image::Kept);
+    let is_as_it_was = order.image == Image::Kept && order.places.are_kept();
+    let running = ready.container.filter(|_| is_as_it_was);
     let is_ready = running.is_some();
     let (container, connections) = tokio::join!(
         async {
@@ -115,6 +121,9 @@ pub(super) async fn join(
     report: &Report,
 ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let Connections { jupyter, line } = connections;
+    if container.docker {
+        report.print(DOCKER);
+    }
     let inside = ContainerSession::open(host, session, container, jupyter, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
 }

@@ -13,6 +13,9 @@ pub(super) fn of(error: ScriptError) -> Failure {
             "--image names another one: an archive that `docker save` wrote, or a reference to a \
              registry that the instance reaches",
         ),
+        ScriptError::Mount(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
+            "--mount names another folder, and --no-mounts takes all of the container's mounts away",
+        ),
         other => anyhow::Error::new(other)
             .context("the container cannot be started")
             .into(),

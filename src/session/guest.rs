@@ -87,6 +87,11 @@ impl Session {
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
+        if !self.request.options.places.are_kept() {
+            self.report.print(
+                "the container is that session's, and keeps the mounts and the Docker that it has",
+            );
+        }
         let (awaited, connections) = match entry {
             Some((container, connections, room)) => {
                 (Awaited::Runs(Box::new(container), room), Some(connections))

@@ -152,6 +152,9 @@ impl Request {
         if !self.dry_run {
             local_ports::check_ports(&self.options)?;
         }
+        self.options.places.check().map_err(|why| {
+            Failure::new(Exit::Usage, anyhow!(why)).hint("each needs another CONTAINER")
+        })?;
         match &self.options.image {
             Some(image) => image::check_image(image),
             None => Ok(()),

@@ -214,10 +214,11 @@ impl Session {
         let request = &self.request;
         let lease = request.lease();
         let session = self.reconciler.session().clone();
-        // Another image would end a shell in the container as it is, and variables are brought first.
+        // Another image or other mounts would end a shell in the container as it is, and variables are brought first.
         let options = &request.options;
         let is_shell = request.is_shell()
             && options.image.is_none()
+            && options.places.are_kept()
             && options.variables.is_empty()
             && options.agent.is_none()
             && request.credentials.is_none();

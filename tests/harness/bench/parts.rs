@@ -21,6 +21,7 @@ use xdrive::ec2::{
 };
 use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
+use xdrive::host::places::Places;
 use xdrive::host::scripts::{ContainerOrder, Host, Image};
 use xdrive::host::{LockOrder, MountOrder, MountedDrive, Role};
 use xdrive::ids::{Generation, SessionId, SnapshotId, VolumeId};
@@ -152,6 +153,7 @@ impl Parts {
             drive: drive.parse()?,
             image,
             environment: Vec::new(),
+            places: Places::default(),
         };
         let container = host.container(&order).await?;
         steps.end("container");

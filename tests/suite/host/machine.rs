@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use xdrive::clock::Clock;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
 use xdrive::host::facts::ScriptError;
+use xdrive::host::places::Places;
 use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage};
 use xdrive::host::{ClientLock, LockOrder, MountOrder, Role};
 use xdrive::ids::{Generation, VolumeId};
@@ -387,6 +388,7 @@ pub(super) fn order(image: Image, environment: &[(&str, &str)]) -> ContainerOrde
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect(),
+        places: Places::default(),
     }
 }
 

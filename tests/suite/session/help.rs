@@ -212,13 +212,15 @@ fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
 #[test]
 fn every_flag_of_connect_is_configured_by_its_name() {
     // Choices of one session, and of how it is printed.
-    const OF_ONE_SESSION: [&str; 16] = [
+    const OF_ONE_SESSION: [&str; 18] = [
         "color",
         "dry-run",
         "from",
         "help",
         "json",
+        "no-docker",
         "no-join",
+        "no-mounts",
         "no-terminal",
         "note",
         "on-demand",
@@ -310,7 +312,7 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names.len(), 10, "{list}");
+    assert_eq!(names.len(), 11, "{list}");
     let pages = site.path("pages");
     let written = site
         .words(&["man", "--dir", pages.to_str().unwrap()])

@@ -29,6 +29,7 @@ mod leaving;
 mod left_running;
 mod life;
 mod lists;
+mod mounts;
 mod nearly_full;
 mod network;
 mod notice;

@@ -1,0 +1,96 @@
+//! What an image says of its containers outlives that they are made again.
+
+use serde_json::Value;
+
+use xdrive::host::container::Came;
+use xdrive::host::scripts::Image;
+
+use super::machine::{Disk, Machine};
+
+/// An image with all that a Dockerfile can say, and a variable of several lines.
+const MAKE: &str = r#"docker create --name made \
+    --stop-signal SIGINT --health-cmd true --health-interval 1h -e "LINES=$(printf 'one\n  "two" $x\\\n=three')" \
+    -e 'QUOTES=it'"'"'s "$HOME"' xdrive/image:latest sh > /dev/null &&
+    docker commit --change 'USER 1000:1000' --change 'WORKDIR /srv/a b' \
+        --change 'LABEL org.example="some thing"' --change 'EXPOSE 80/tcp' --change 'EXPOSE 53/udp' \
+        --change 'VOLUME /data' --change 'ENTRYPOINT ["/bin/own", "x y"]' \
+        made image:1 > /dev/null && docker rm made > /dev/null"#;
+
+/// The container's configuration, but for what is xdrive's own.
+async fn configuration(machine: &Machine) -> Value {
+    let text = machine
+        .sh("docker inspect -f '{{json .Config}}' xdrive-demo")
+        .await;
+    let mut found: Value = serde_json::from_str(&text).unwrap();
+    let settings = found.as_object_mut().unwrap();
+    settings.remove("Image");
+    let labels = settings["Labels"].as_object_mut().unwrap();
+    labels.retain(|label, _| !label.starts_with("xdrive."));
+    let variables = settings["Env"].as_array_mut().unwrap();
+    variables.retain(|variable| !variable.as_str().unwrap().starts_with("DAY="));
+    variables.sort_by_key(ToString::to_string);
+    found
+}
+
+async fn data(machine: &Machine) -> String {
+    machine
+        .sh("docker exec xdrive-demo cat /data/file /own")
+        .await
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn its_configuration_and_its_volumes_outlive_recreate_and_flatten() {
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    machine.load_image().await;
+    machine.sh(MAKE).await;
+    let image = Image::Reference("image:1".into());
+    let made = machine.start(image, &[("DAY", "1")]).await;
+    assert_eq!(made.came, Came::Created);
+    let before = configuration(&machine).await;
+    for (key, value) in [
+        ("User", r#""1000:1000""#),
+        ("WorkingDir", r#""/srv/a b""#),
+        ("Labels", r#"{"org.example":"some thing"}"#),
+        ("ExposedPorts", r#"{"53/udp":{},"80/tcp":{}}"#),
+        ("Volumes", r#"{"/data":{}}"#),
+        ("StopSignal", r#""SIGINT""#),
+    ] {
+        assert_eq!(before[key].to_string(), value, "{before}");
+    }
+    let lines = machine
+        .sh("docker exec xdrive-demo sh -c 'echo \"$LINES|$QUOTES\"'")
+        .await;
+    assert_eq!(lines, "one\n  \"two\" $x\\\n=three|it's \"$HOME\"\n");
+    machine
+        .sh("docker exec -u 0 xdrive-demo sh -c 'echo kept > /data/file; echo own > /own'")
+        .await;
+
+    let again = machine.start(Image::Kept, &[("DAY", "2")]).await;
+    assert!(matches!(again.came, Came::Recreated(_)), "{again:?}");
+    assert_eq!(configuration(&machine).await, before);
+    assert_eq!(data(&machine).await, "kept\nown\n");
+
+    machine
+        .sh("docker exec -u 0 xdrive-demo sh -c 'echo more > /own'; \
+             XDRIVE_MOST_LAYERS=2 XDRIVE_NAME=demo XDRIVE_ENVIRONMENT=DAY=3 \
+             sh /var/lib/xdrive/scripts/*/container start")
+        .await;
+    let layers = machine
+        .sh(
+            "docker image inspect -f '{{len .RootFS.Layers}}' xdrive/drive:latest; \
+             docker ps -aq | wc -l",
+        )
+        .await;
+    assert_eq!(layers, "1\n1\n", "one layer, and no other container");
+    assert_eq!(configuration(&machine).await, before);
+    assert_eq!(data(&machine).await, "kept\nmore\n");
+
+    // As after a cut between the old container's end and the new one's start.
+    machine.sh("docker rm -f xdrive-demo").await;
+    let lost = machine.start(Image::Kept, &[("DAY", "3")]).await;
+    assert!(matches!(lost.came, Came::Recreated(_)), "{lost:?}");
+    assert_eq!(configuration(&machine).await, before);
+    assert_eq!(data(&machine).await, "kept\nmore\n");
+}
