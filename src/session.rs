@@ -13,6 +13,7 @@
 mod along;
 mod asleep;
 mod browser;
+mod build;
 mod capacity;
 mod console;
 mod container;

@@ -12,6 +12,7 @@ use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
+use crate::launch::image;
 use crate::report::Report;
 use crate::session::{self, Request, Task};
 use crate::ssh::escape;
@@ -54,10 +55,11 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, help_heading = None)]
     pub size: Option<u32>,
 
-    /// The container's image: a reference, or an archive's path.
+    /// The container's image: a reference, archive or ./folder.
     ///
-    /// A registry's reference, or the path of an archive as `docker save` writes it [default: the
-    /// drive's, else `JupyterLab`: with --local the image that was built here, on AWS
+    /// A registry's reference, the path of an archive as `docker save` writes it, or a folder with a
+    /// Dockerfile or devcontainer.json, which is built on the instance [default: the drive's, else
+    /// `JupyterLab`: with --local the image that was built here, on AWS
     /// quay.io/jupyter/minimal-notebook].
     #[arg(long, value_name = "IMAGE", help_heading = None)]
     pub image: Option<String>,
@@ -357,6 +359,30 @@ fn no_agent(error: anyhow::Error) -> Failure {
         .hint("eval \"$(ssh-agent)\" && ssh-add starts one; without -A none is needed")
 }
 
+/// Adds what the image's `devcontainer.json` describes, if it has one, to what is asked for.
+fn add_described(options: &mut Options) -> Result<(), Failure> {
+    let image = options.image.as_deref();
+    let Some(build) = image.map(image::build).transpose()?.flatten() else {
+        return Ok(());
+    };
+    for forward in build.forwards {
+        if options.forwards.iter().all(|it| it.port != forward.port) {
+            options.forwards.push(forward);
+        }
+    }
+    if !build.mounts.is_empty() {
+        options.places.mounts.get_or_insert(build.mounts);
+    }
+    if !build.ignored.is_empty() {
+        Report::stderr().print(&format!(
+            "not honoured in the devcontainer.json of {}: {}",
+            build.name,
+            build.ignored.join(", ")
+        ));
+    }
+    Ok(())
+}
+
 /// The request: flags over configuration.
 pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let launch = args.launch.options();
@@ -409,9 +435,11 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         reach: args.reach.into(),
         ..launch.map_err(|error| Failure::new(Exit::Usage, error))?
     };
+    let mut options = Options::choose(flags, config);
+    add_described(&mut options)?;
     Ok(Request {
         drive: args.drive,
-        options: Options::choose(flags, config),
+        options,
         from: args.from,
         note: args.note,
         no_join: args.no_join,

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 29] = [
+const SCRIPTS: [(&str, &str); 30] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -23,6 +23,7 @@ const SCRIPTS: [(&str, &str); 29] = [
     ),
     ("gpu", include_str!("../../shell/host/gpu")),
     ("mounts", include_str!("../../shell/host/mounts")),
+    ("build", include_str!("../../shell/host/build")),
     ("archive", include_str!("../../shell/host/archive")),
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),

@@ -43,6 +43,9 @@ pub enum ScriptError {
     /// An image could not be pulled; dockerd's error.
     #[error("{0}")]
     NotPulled(String),
+    /// An image could not be built, or a container not finished; the last lines that were printed.
+    #[error("{0}")]
+    NotBuilt(String),
     /// A mount leads out of the drive's `/work`, or cannot be made.
     #[error("{0}")]
     Mount(String),
@@ -113,9 +116,13 @@ pub(super) const STILL_MOUNTED: u32 = 85;
 const NO_GPU: u32 = 86;
 const NOT_PULLED: u32 = 87;
 const BAD_MOUNT: u32 = 88;
+const NOT_BUILT: u32 = 89;
 
 /// How many of the last lines of standard error an error repeats: enough for docker's own message.
 const LAST_LINES: usize = 5;
+
+/// Likewise, of a build that failed.
+const LAST_OF_BUILD: usize = 15;
 
 impl Facts {
     /// The facts in `output` of `script`, if its exit code is 0 or one of `also`.
@@ -135,7 +142,12 @@ impl Facts {
         if output.status == 0 || also.contains(&output.status) {
             return Ok(facts);
         }
-        Err(facts.error(output.status, last_lines(&output.stderr)))
+        let most = if output.status == NOT_BUILT {
+            LAST_OF_BUILD
+        } else {
+            LAST_LINES
+        };
+        Err(facts.error(output.status, last_lines(&output.stderr, most)))
     }
 
     fn error(&self, status: u32, words: String) -> ScriptError {
@@ -155,6 +167,7 @@ impl Facts {
             NO_GPU => ScriptError::NoGpu(words),
             NOT_PULLED => ScriptError::NotPulled(words),
             BAD_MOUNT => ScriptError::Mount(words),
+            NOT_BUILT => ScriptError::NotBuilt(words),
             status => ScriptError::Failed {
                 script: self.script,
                 status,
@@ -212,14 +225,14 @@ impl Facts {
     }
 }
 
-fn last_lines(stderr: &[u8]) -> String {
+fn last_lines(stderr: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim_end)
         .filter(|line| !line.is_empty())
         .collect();
-    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+    let last = lines[lines.len().saturating_sub(most)..].join("\n");
     if last.is_empty() {
         "it printed nothing".to_owned()
     } else {
@@ -317,6 +330,7 @@ mod tests {
         assert!(matches!(error(86, ""), ScriptError::NoGpu(_)));
         assert!(matches!(error(87, ""), ScriptError::NotPulled(_)));
         assert!(matches!(error(88, ""), ScriptError::Mount(_)));
+        assert!(matches!(error(89, ""), ScriptError::NotBuilt(_)));
         assert!(matches!(
             error(1, ""),
             ScriptError::Failed { status: 1, .. }
@@ -327,7 +341,7 @@ mod tests {
     #[test]
     fn an_error_repeats_only_the_last_words() {
         let long = ["one", "two", "three", "four", "five", "six"].join("\n");
-        assert!(last_lines(long.as_bytes()).starts_with("two\n"));
-        assert_eq!(last_lines(b""), "it printed nothing");
+        assert!(last_lines(long.as_bytes(), 5).starts_with("two\n"));
+        assert_eq!(last_lines(b"", 5), "it printed nothing");
     }
 }

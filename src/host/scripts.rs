@@ -10,6 +10,7 @@
 
 mod along;
 mod arrive;
+mod build;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ use crate::ssh::terminal::Terminal;
 use crate::ssh::{Output, RemoteCommand, Ssh, SshError};
 
 pub use arrive::{ArriveOrder, Arrived};
+pub use build::BuildOrder;
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";
@@ -51,16 +53,16 @@ pub enum Image {
     Kept,
     /// A registry reference that [`Host::pull`] has pulled.
     Reference(String),
-    /// An archive that [`Host::load_image`] has loaded.
+    /// One that [`Host::load_image`] has loaded from an archive, or [`Host::build`] has built.
     Loaded(LoadedImage),
 }
 
-/// An image that was loaded from an archive.
+/// An image that was loaded from an archive, or built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedImage {
     /// Docker's id of it, or its tag if the archive has one.
     pub id: String,
-    /// The caller's name for the archive, which is compared with [`MountedDrive::source`].
+    /// The caller's name for what it was made from, which is compared with [`MountedDrive::source`].
     pub source: String,
 }
 

@@ -1,31 +1,42 @@
-//! The container's image: an archive on this computer, or a registry's.
+//! The container's image: an archive on this computer, a folder to build it from, or a registry's.
 
 mod archive;
+mod build;
+mod context;
+mod devcontainer;
+mod folder;
 
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure};
 
 pub(crate) use archive::arch;
+pub(crate) use build::{Base, Build};
+pub(crate) use context::Context;
 
 /// Where an image comes from.
 pub(crate) enum ImageSource {
     /// An archive that `docker save` wrote.
     Archive(PathBuf),
+    /// A folder, or a file in it, by which it is built on the host.
+    Folder(PathBuf),
     /// A reference to a registry.
     Reference(String),
 }
 
 impl ImageSource {
-    /// Parses `--image`: a text that looks like a path or ends like an archive is one; any other is
-    /// a reference.
+    /// Parses `--image`: a text that looks like a path or ends like an archive is one, as is one
+    /// that ends like a Dockerfile; any other is a reference.
     pub(crate) fn parse(given: &str) -> Self {
         let is_path = given.starts_with(['/', '.', '~'])
             || [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst"]
                 .iter()
                 .any(|ending| given.ends_with(ending));
-        if is_path {
-            Self::Archive(PathBuf::from(given))
+        let path = Path::new(given);
+        if folder::is_built(path, is_path) {
+            Self::Folder(path.to_owned())
+        } else if is_path {
+            Self::Archive(path.to_owned())
         } else {
             Self::Reference(given.to_owned())
         }
@@ -36,6 +47,7 @@ impl ImageSource {
 pub(crate) fn check_image(given: &str) -> Result<(), Failure> {
     match ImageSource::parse(given) {
         ImageSource::Archive(path) => source_of(&path).map(drop),
+        ImageSource::Folder(path) => folder::read(&path).map(drop),
         ImageSource::Reference(_) => Ok(()),
     }
 }
@@ -47,11 +59,24 @@ pub(crate) fn check_default(image: &str) -> Result<(), Failure> {
     })
 }
 
+/// What is built from `path`.
+pub(crate) fn described(path: &Path) -> Result<Build, Failure> {
+    folder::read(path)
+}
+
+/// What an image is built from, if it is.
+pub(crate) fn build(given: &str) -> Result<Option<Build>, Failure> {
+    match ImageSource::parse(given) {
+        ImageSource::Folder(path) => folder::read(&path).map(Some),
+        ImageSource::Archive(_) | ImageSource::Reference(_) => Ok(None),
+    }
+}
+
 /// The path of an image, if it is an archive.
 pub(crate) fn file(given: &str) -> Option<PathBuf> {
     match ImageSource::parse(given) {
         ImageSource::Archive(path) => Some(path),
-        ImageSource::Reference(_) => None,
+        ImageSource::Folder(_) | ImageSource::Reference(_) => None,
     }
 }
 
@@ -78,6 +103,7 @@ pub(crate) fn unreadable(path: &Path, error: std::io::Error) -> Failure {
     let error =
         anyhow::Error::new(error).context(format!("cannot read the image {}", path.display()));
     Failure::new(Exit::Unavailable, error).hint(
-        "--image takes a registry reference, or the path of an archive that `docker save` wrote",
+        "--image takes a registry reference, the path of an archive that `docker save` wrote, or a \
+         folder that has a Dockerfile",
     )
 }

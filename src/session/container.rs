@@ -23,7 +23,7 @@ use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
-use super::{browser, container_failure, gpu, pull};
+use super::{browser, build, container_failure, gpu, pull};
 use crate::access::Ready;
 use crate::launch::image::{self, ImageSource};
 
@@ -109,6 +109,20 @@ pub(super) async fn enter(
         Came::Created => "created the container".to_owned(),
         Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
     });
+    let commands = match (&container.came, wanted) {
+        (Came::Created, Some(image)) => {
+            image::build(image)?.map_or_else(Vec::new, |it| it.commands)
+        }
+        _ => Vec::new(),
+    };
+    let connections = if commands.is_empty() {
+        connections
+    } else {
+        // They go stale meanwhile.
+        drop(connections);
+        build::finish(host, &container, &commands, report).await?;
+        Connections::open(ssh, jupyter_place(&request.options), None, false).await
+    };
     join(connections, host, container, session, report).await
 }
 
@@ -370,6 +384,10 @@ async fn image(
             return Ok(Image::Kept);
         }
         ImageSource::Reference(reference) => return pull::pull(host, &reference, report).await,
+        ImageSource::Folder(path) => {
+            let known = mounted.source.as_deref();
+            return build::image(host, &image::described(&path)?, known, report).await;
+        }
         ImageSource::Archive(path) => path,
     };
     let source = image::source_of(&path)?;

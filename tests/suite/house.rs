@@ -24,7 +24,10 @@ const ONLY: &[(&str, &[&str])] = &[
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
     ("ext4_view", &["asleep/"]),
-    ("ignore::", &["transfer/rules.rs"]),
+    (
+        "ignore::",
+        &["transfer/rules.rs", "launch/image/context.rs"],
+    ),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
     ("pulldown_cmark", &["cli/topic.rs"]),

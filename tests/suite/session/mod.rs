@@ -7,6 +7,7 @@ mod along;
 mod arch;
 mod asleep;
 mod attached;
+mod builds;
 mod cheapest;
 mod completions;
 mod connection_lost;

@@ -1,0 +1,78 @@
+//! An image that is built on the host.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
+use super::context::Context;
+use crate::config::{Forwarding, Mount};
+
+/// What an image is built from, and what its first container is to be like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Build {
+    /// The folder's name.
+    pub(crate) name: String,
+    /// What it begins with.
+    pub(crate) base: Base,
+    /// The build's arguments.
+    pub(crate) arguments: Vec<(String, String)>,
+    /// The stage of the Dockerfile to stop at.
+    pub(crate) target: Option<String>,
+    /// Variables of all that runs in the container.
+    pub(super) variables: Vec<(String, String)>,
+    /// The container's user, if not the image's.
+    pub(super) user: Option<String>,
+    /// What is run once in a container that was made from it, each by a shell.
+    pub(crate) commands: Vec<String>,
+    /// The ports that are to lead into the container.
+    pub(crate) forwards: Vec<Forwarding>,
+    /// The folders of the drive that are to be in the container.
+    pub(crate) mounts: Vec<Mount>,
+    /// What is there and not honoured.
+    pub(crate) ignored: Vec<String>,
+}
+
+/// What an image begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// A folder with a Dockerfile.
+    Context(Context),
+    /// An image of a registry.
+    Reference(String),
+}
+
+impl Build {
+    /// The Dockerfile that adds the container's variables and user to the image `base`; none if there
+    /// is nothing to add.
+    pub(crate) fn addition(&self, base: &str) -> Option<String> {
+        if self.variables.is_empty() && self.user.is_none() {
+            return None;
+        }
+        let mut file = format!("FROM {base}\n");
+        for (name, value) in &self.variables {
+            let mut quoted = String::new();
+            for c in value.chars() {
+                if matches!(c, '\\' | '"' | '$') {
+                    quoted.push('\\');
+                }
+                quoted.push(c);
+            }
+            let _ = writeln!(file, "ENV {name}=\"{quoted}\"");
+        }
+        if let Some(user) = &self.user {
+            let _ = writeln!(file, "USER {user}");
+        }
+        Some(file)
+    }
+
+    /// The digest of all that makes the image, of which `context` is that of the folder.
+    pub(crate) fn digest(&self, context: &str) -> String {
+        let base = match &self.base {
+            Base::Context(folder) => folder.dockerfile().display().to_string(),
+            Base::Reference(reference) => reference.clone(),
+        };
+        let whole = (context, base, &self.arguments, &self.target);
+        let digest = Sha256::digest(format!("{whole:?}{:?}", self.addition("")));
+        hex::encode(&digest[..16])
+    }
+}

@@ -1,0 +1,193 @@
+//! Building an image on the host, from a folder of this computer, and finishing the container that is
+//! made from it.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream as Sending;
+
+use anyhow::{Context as _, anyhow};
+use tokio::io::AsyncRead;
+use tokio::net::UnixStream;
+use tokio::task::spawn_blocking;
+
+use super::{container_failure, pull};
+use crate::failure::{Exit, Failure};
+use crate::host::container::Container;
+use crate::host::facts::ScriptError;
+use crate::host::scripts::{BuildOrder, Host, Image, LoadedImage};
+use crate::launch::image::{Base, Build, Context};
+use crate::report::{Report, Step};
+
+/// The longest line of a build that a step shows, in characters: its end is cut off.
+const SHOWN: usize = 60;
+
+/// Builds an image, unless the drive has it; `known` is the source of the one that the drive's
+/// container was made from.
+pub(super) async fn image(
+    host: &Host,
+    build: &Build,
+    known: Option<&str>,
+    report: &Report,
+) -> Result<Image, Failure> {
+    let (digest, bytes) = digest(build).await?;
+    let source = format!("{} ({digest})", build.name);
+    if known == Some(source.as_str()) {
+        return Ok(Image::Kept);
+    }
+    let tag = format!("xdrive/build:{digest}");
+    let loaded = LoadedImage {
+        id: tag.clone(),
+        source,
+    };
+    if host.knows(&tag).await.map_err(container_failure::of)? {
+        return Ok(Image::Loaded(loaded));
+    }
+    let base = match &build.base {
+        Base::Reference(reference) => {
+            pull::pull(host, reference, report).await?;
+            reference.clone()
+        }
+        Base::Context(context) => {
+            let base = match build.addition("") {
+                Some(_) => format!("{tag}-base"),
+                None => tag.clone(),
+            };
+            let order = BuildOrder {
+                tag: base.clone(),
+                dockerfile: context.dockerfile().to_string_lossy().into_owned(),
+                target: build.target.clone(),
+                arguments: build.arguments.clone(),
+            };
+            let megabytes = bytes / 1_000_000;
+            let step = report.step(format!(
+                "send {megabytes} MB of {} for the build",
+                build.name
+            ));
+            let (packing, packed) = sent(context.clone())?;
+            let result = run(host, &order, packed, &step, build).await;
+            let all = packing.await.map_err(anyhow::Error::from)?;
+            // A build that failed reads no further, and its own message says why.
+            result.and_then(|()| Ok(all?))?;
+            step.done(&format!("built the image of {}", build.name));
+            base
+        }
+    };
+    match build.addition(&base) {
+        None if base == tag => {}
+        None => {
+            return Ok(Image::Loaded(LoadedImage { id: base, ..loaded }));
+        }
+        Some(addition) => {
+            let order = BuildOrder {
+                tag,
+                dockerfile: "Dockerfile".to_owned(),
+                target: None,
+                arguments: Vec::new(),
+            };
+            let step = report.step(format!("set the environment of {}", build.name));
+            let context = one_file(&addition)?;
+            run(host, &order, &context[..], &step, build).await?;
+        }
+    }
+    Ok(Image::Loaded(loaded))
+}
+
+/// Runs these commands in a new container, one after the other. The first that fails is reported, and
+/// ends only that.
+pub(super) async fn finish(
+    host: &Host,
+    container: &Container,
+    commands: &[String],
+    report: &Report,
+) -> Result<(), Failure> {
+    let step = report.step("run postCreateCommand");
+    for command in commands {
+        let mut show = |line: &str| step.now(format!("postCreateCommand: {}", shown(line)));
+        match host.finish(container, command, &mut show).await {
+            Ok(()) => {}
+            Err(ScriptError::NotBuilt(words)) => {
+                drop(step);
+                report.print(&format!(
+                    "postCreateCommand failed, and is not run again: {command}\n{}",
+                    words.trim_end()
+                ));
+                return Ok(());
+            }
+            Err(error) => return Err(container_failure::of(error)),
+        }
+    }
+    step.done("ran postCreateCommand");
+    Ok(())
+}
+
+/// The digest of all that makes the image, and the bytes of its context.
+async fn digest(build: &Build) -> Result<(String, u64), Failure> {
+    let (context, bytes) = match &build.base {
+        Base::Reference(_) => (String::new(), 0),
+        Base::Context(context) => {
+            let context = context.clone();
+            let read = spawn_blocking(move || context.digest()).await;
+            read.map_err(anyhow::Error::from)?.map_err(unreadable)?
+        }
+    };
+    Ok((build.digest(&context), bytes))
+}
+
+fn unreadable(error: anyhow::Error) -> Failure {
+    let error = error.context("the image's folder cannot be read");
+    Failure::new(Exit::Unavailable, error)
+        .hint("what its build does not need can be left out by a .dockerignore")
+}
+
+/// The packed context, and its packing in a thread.
+fn sent(
+    context: Context,
+) -> anyhow::Result<(
+    tokio::task::JoinHandle<anyhow::Result<()>>,
+    impl AsyncRead + Unpin + Send,
+)> {
+    let (ours, its) = Sending::pair().context("no pipe can be made")?;
+    ours.set_nonblocking(true)?;
+    let packing = spawn_blocking(move || context.pack(io::BufWriter::with_capacity(1 << 16, its)));
+    Ok((packing, UnixStream::from_std(ours)?))
+}
+
+/// A tar with this Dockerfile alone.
+fn one_file(text: &str) -> anyhow::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len().try_into()?);
+    header.set_mode(0o644);
+    archive.append_data(&mut header, "Dockerfile", text.as_bytes())?;
+    let mut packed = archive.into_inner()?;
+    packed.flush()?;
+    Ok(packed)
+}
+
+async fn run(
+    host: &Host,
+    order: &BuildOrder,
+    context: impl AsyncRead + Unpin + Send,
+    step: &Step,
+    build: &Build,
+) -> Result<(), Failure> {
+    let name = &build.name;
+    let mut show = |line: &str| step.now(format!("build {name}: {}", shown(line)));
+    let result = host.build(order, context, &mut show).await;
+    result.map_err(|error| match error {
+        ScriptError::NotBuilt(words) => {
+            let words = anyhow!("{}", words.trim_end());
+            let what = format!("the image of {name} cannot be built");
+            Failure::new(Exit::Unavailable, words.context(what)).hint(
+                "`docker build` is done on the instance, where its base images are pulled; the last \
+                 lines that it printed are above",
+            )
+        }
+        other => container_failure::of(other),
+    })
+}
+
+/// A line as a step shows it.
+fn shown(line: &str) -> String {
+    let plain = line.chars().filter(|c| !c.is_control());
+    plain.take(SHOWN).collect()
+}
