@@ -78,7 +78,7 @@ async fn a_mount_stays_in_work_and_belongs_to_the_images_user() {
     machine
         .sh("docker exec -u 0 xdrive-demo sh -c 'echo layer > /note'")
         .await;
-    let file = with(Image::Kept, Some(&["old:/bin/sh"]), None);
+    let file = with(Image::Kept, Some(&["old:/etc/one"]), None);
     machine.host.container(&file).await.unwrap_err();
     let after = machine.host.container(&with(Image::Kept, None, None)).await;
     assert!(matches!(after.unwrap().came, Came::Recreated(_)));
