@@ -16,13 +16,17 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::channel::Session;
 use super::connection::Ssh;
-use super::peer::Accepts;
+use super::peer::{Accepts, Inbox, Opened};
 use super::relay::relay;
 use super::start::{self, ShellError};
 use super::traffic::Traffic;
 
 /// The pause before the agent is offered again, after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How many connections to the agent there may be at once; more are refused. Programs ask it one
+/// thing and leave; a `git fetch --jobs` of many submodules holds a dozen.
+const CONNECTIONS: usize = 64;
 
 /// An agent that is forwarded; dropping it ends that.
 #[derive(Debug)]
@@ -34,7 +38,7 @@ struct Offered {
     /// The command that leads programs there to the agent.
     session: Session,
     /// What they opened.
-    opened: mpsc::UnboundedReceiver<Channel<Msg>>,
+    opened: mpsc::UnboundedReceiver<Opened>,
 }
 
 impl AgentForward {
@@ -55,8 +59,8 @@ impl Drop for AgentForward {
 
 impl Offered {
     async fn beside(ssh: &Ssh, command: &str) -> Result<Self, ShellError> {
-        let (sender, opened) = mpsc::unbounded_channel();
-        let ssh = ssh.accepting_sibling(Accepts::Agent(sender)).await?;
+        let (inbox, opened) = Inbox::new(CONNECTIONS);
+        let ssh = ssh.accepting_sibling(Accepts::Agent(inbox)).await?;
         let session = start::with_agent(&ssh, command).await?;
         Ok(Self {
             ssh,
@@ -83,8 +87,8 @@ async fn serve(mut offered: Offered, command: String, socket: PathBuf) {
 async fn answer_all(offered: &mut Offered, socket: &Path) {
     let mut connections = JoinSet::new();
     loop {
-        let channel = tokio::select! {
-            Some(channel) = offered.opened.recv() => channel,
+        let Opened { channel, place } = tokio::select! {
+            Some(opened) = offered.opened.recv() => opened,
             Some(_) = connections.join_next() => continue,
             _ = offered.ssh.ended() => return,
             message = offered.session.messages.wait() => match message {
@@ -93,7 +97,10 @@ async fn answer_all(offered: &mut Offered, socket: &Path) {
             },
         };
         let (ssh, socket) = (offered.ssh.clone(), socket.to_owned());
-        connections.spawn(async move { answer(&ssh, channel, &socket).await });
+        connections.spawn(async move {
+            let _place = place;
+            answer(&ssh, channel, &socket).await;
+        });
     }
 }
 
@@ -109,5 +116,5 @@ async fn answer(ssh: &Ssh, channel: Channel<Msg>, socket: &Path) {
         let _unknown = agent.bind_session(binding, true).await;
     }
     let (reader, writer) = tokio::io::split(agent.into_inner());
-    relay(reader, writer, session, &Traffic::default()).await;
+    relay(reader, writer, session, &Traffic::beside(ssh)).await;
 }

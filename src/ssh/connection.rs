@@ -32,6 +32,7 @@ use super::error::SshError;
 use super::gate::{Gate, GatedStream};
 use super::peer::{Accepts, End, Peer, config, handshake_error};
 use super::proxy::{Process, Proxy};
+use super::unread::Unread;
 
 /// How long TCP alone may take: a round trip. A host that is still booting drops a SYN without an
 /// answer; the caller connects again.
@@ -39,6 +40,9 @@ pub const REACH: Duration = Duration::from_secs(3);
 /// How long key exchange and authentication may take: five round trips, 1.5 s at 300 ms; the rest
 /// is for a host that boots. sshd itself gives up after 120 s (`LoginGraceTime`).
 const LOGIN: Duration = Duration::from_secs(20);
+/// The most that a command may print where its output is collected. Scripts print facts, a line each,
+/// and what Docker says to an error; the longest lists are those of a drive's runs.
+const COLLECTED: usize = 8 << 20;
 
 /// A host: where to connect, and the key to expect there.
 #[derive(Debug, Clone)]
@@ -73,10 +77,17 @@ pub struct Ssh {
 struct Connection {
     handle: Handle<Peer>,
     target: Target,
-    key: Arc<PrivateKey>,
+    shared: Shared,
     end: End,
     /// The proxy command, if there is one; it ends with the connection.
     proxy: OnceLock<Process>,
+}
+
+/// What connections beside one another have in common.
+#[derive(Clone)]
+struct Shared {
+    key: Arc<PrivateKey>,
+    unread: Unread,
 }
 
 impl std::fmt::Debug for Ssh {
@@ -101,29 +112,33 @@ impl Ssh {
         gate: Option<Arc<Gate>>,
     ) -> Result<Self, SshError> {
         let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
-        Self::open(target, Arc::new(key), gate, None).await
+        let shared = Shared {
+            key: Arc::new(key),
+            unread: Unread::default(),
+        };
+        Self::open(target, shared, gate, None).await
     }
 
     /// Opens a second connection to the same host: what stalls one does not stall the other.
     pub async fn sibling(&self) -> Result<Self, SshError> {
-        let Connection { target, key, .. } = &*self.connection;
-        Self::open(target, Arc::clone(key), None, None).await
+        let Connection { target, shared, .. } = &*self.connection;
+        Self::open(target, shared.clone(), None, None).await
     }
 
     /// As [`Ssh::sibling`]; the channels that the host opens are passed to `accepts`.
     pub(super) async fn accepting_sibling(&self, accepts: Accepts) -> Result<Self, SshError> {
-        let Connection { target, key, .. } = &*self.connection;
-        Self::open(target, Arc::clone(key), None, Some(accepts)).await
+        let Connection { target, shared, .. } = &*self.connection;
+        Self::open(target, shared.clone(), None, Some(accepts)).await
     }
 
     pub(super) async fn gated_sibling(&self, gate: Arc<Gate>) -> Result<Self, SshError> {
-        let Connection { target, key, .. } = &*self.connection;
-        Self::open(target, Arc::clone(key), Some(gate), None).await
+        let Connection { target, shared, .. } = &*self.connection;
+        Self::open(target, shared.clone(), Some(gate), None).await
     }
 
     async fn open(
         target: &Target,
-        key: Arc<PrivateKey>,
+        shared: Shared,
         gate: Option<Arc<Gate>>,
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
@@ -137,7 +152,7 @@ impl Ssh {
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
             let stream = GatedStream::new(through, gate);
-            let login = Self::login(target, key, config, stream, host_key, accepts);
+            let login = Self::login(target, shared, config, stream, host_key, accepts);
             let answer = tokio::time::timeout(LOGIN, login).await;
             return match answer.unwrap_or_else(|late| Err(timed_out(late))) {
                 Ok(ssh) => {
@@ -157,7 +172,7 @@ impl Ssh {
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
         let stream = GatedStream::new(stream, gate);
-        let login = Self::login(target, key, config, stream, host_key, accepts);
+        let login = Self::login(target, shared, config, stream, host_key, accepts);
         tokio::time::timeout(LOGIN, login)
             .await
             .map_err(timed_out)?
@@ -165,7 +180,7 @@ impl Ssh {
 
     async fn login(
         target: &Target,
-        key: Arc<PrivateKey>,
+        shared: Shared,
         config: Arc<client::Config>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         host_key: PublicKey,
@@ -178,7 +193,7 @@ impl Ssh {
             .await
             .map_err(|error| handshake_error(address, error))?;
         // A hash is for RSA keys, which `UserKey` refuses.
-        let with = PrivateKeyWithHashAlg::new(Arc::clone(&key), None);
+        let with = PrivateKeyWithHashAlg::new(Arc::clone(&shared.key), None);
         let login = handle.authenticate_publickey(&target.user, with).await;
         match login {
             Ok(client::AuthResult::Success) => {
@@ -186,7 +201,7 @@ impl Ssh {
                 let connection = Connection {
                     handle,
                     target: target.clone(),
-                    key,
+                    shared,
                     end,
                     proxy: OnceLock::new(),
                 };
@@ -311,6 +326,11 @@ impl Ssh {
                     fed = true;
                 }
                 message = messages.wait() => match message {
+                    Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. })
+                        if output.stdout.len() + output.stderr.len() + data.len() > COLLECTED =>
+                    {
+                        return Err(SshError::TooLong(self.address(), COLLECTED >> 20));
+                    }
                     Some(ChannelMsg::Data { data }) => {
                         output.stdout.extend_from_slice(&data);
                         unread = pass_facts(name, &output.stdout, unread, on_fact);
@@ -389,6 +409,11 @@ impl Ssh {
         } else {
             Err(self.why_ended().await)
         }
+    }
+
+    /// What is unread of the forwards beside this connection.
+    pub(super) fn unread(&self) -> Unread {
+        self.connection.shared.unread.clone()
     }
 
     /// What an agent has to know of this connection before it answers over it.

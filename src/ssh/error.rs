@@ -20,6 +20,9 @@ pub enum SshError {
     /// The host refused a request.
     #[error("the host at {0} refused {1}")]
     Refused(SocketAddr, String),
+    /// A command printed more than is collected.
+    #[error("a script on the host at {0} printed more than {1} MiB where some lines were expected")]
+    TooLong(SocketAddr, usize),
     /// A key that cannot be parsed: from a broken tag, or a broken key file.
     #[error("{0} is not an SSH key")]
     BadKey(&'static str),

@@ -93,7 +93,7 @@ impl Forward {
             to,
             starting: false,
         });
-        let traffic = Traffic::default();
+        let traffic = Traffic::beside(&ssh);
         let serving = tokio::spawn(serve(listeners, ssh, targets, traffic.clone()));
         Ok(Self {
             port,

@@ -36,6 +36,7 @@ pub(crate) mod start;
 pub mod streams;
 pub mod terminal;
 mod traffic;
+mod unread;
 
 pub use command::RemoteCommand;
 pub use connection::{Output, REACH, Ssh, Target};

@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use russh::client::{self, ChannelOpenHandle, DisconnectReason, Msg};
 use russh::keys::{Algorithm, PublicKey, PublicKeyOrCertificate};
-use russh::{AlgorithmKind, Channel, Preferred, cipher};
-use tokio::sync::{mpsc, watch};
+use russh::{AlgorithmKind, Channel, ChannelOpenFailure, Preferred, cipher};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::error::SshError;
 
@@ -48,9 +49,40 @@ impl End {
 /// The channels that a host may open, and their receiver. Any others are refused.
 pub(super) enum Accepts {
     /// For connections to a port that was asked for there.
-    Ports(mpsc::UnboundedSender<Channel<Msg>>),
+    Ports(Inbox),
     /// For programs there that ask the agent of this computer.
-    Agent(mpsc::UnboundedSender<Channel<Msg>>),
+    Agent(Inbox),
+}
+
+/// The receiver of channels that a host opens: so many at a time.
+pub(super) struct Inbox {
+    opened: mpsc::UnboundedSender<Opened>,
+    places: Arc<Semaphore>,
+}
+
+/// A channel that a host opened, and its place among those that may be open.
+pub(super) struct Opened {
+    pub(super) channel: Channel<Msg>,
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+impl Inbox {
+    /// One with this many places, and what arrives there.
+    pub(super) fn new(places: usize) -> (Self, mpsc::UnboundedReceiver<Opened>) {
+        let (opened, receiver) = mpsc::unbounded_channel();
+        let places = Arc::new(Semaphore::new(places));
+        (Self { opened, places }, receiver)
+    }
+
+    /// Accepts a channel if there is a place for it. (A reply that is dropped instead is a refusal.)
+    async fn accept(&self, channel: Channel<Msg>, reply: ChannelOpenHandle) {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return reply.reject(ChannelOpenFailure::ResourceShortage).await;
+        };
+        reply.accept().await;
+        // Fails only where the forward was dropped, and with it the connection.
+        let _ = self.opened.send(Opened { channel, place });
+    }
 }
 
 /// russh's callbacks for one connection.
@@ -98,8 +130,8 @@ impl client::Handler for Peer {
         reply: ChannelOpenHandle,
         _session: &mut client::Session,
     ) -> Result<(), russh::Error> {
-        if let Some(Accepts::Ports(receiver)) = &self.accepts {
-            accept(channel, reply, receiver).await;
+        if let Some(Accepts::Ports(inbox)) = &self.accepts {
+            inbox.accept(channel, reply).await;
         }
         Ok(())
     }
@@ -110,8 +142,8 @@ impl client::Handler for Peer {
         reply: ChannelOpenHandle,
         _session: &mut client::Session,
     ) -> Result<(), russh::Error> {
-        if let Some(Accepts::Agent(receiver)) = &self.accepts {
-            accept(channel, reply, receiver).await;
+        if let Some(Accepts::Agent(inbox)) = &self.accepts {
+            inbox.accept(channel, reply).await;
         }
         Ok(())
     }
@@ -122,7 +154,7 @@ impl client::Handler for Peer {
     ) -> Result<(), russh::Error> {
         let reason = match reason {
             DisconnectReason::ReceivedDisconnect(info) => {
-                format!("the host closed it: {}", info.message)
+                format!("the host closed it: {}", printable(&info.message))
             }
             DisconnectReason::Error(
                 russh::Error::KeepaliveTimeout | russh::Error::InactivityTimeout,
@@ -137,15 +169,13 @@ impl client::Handler for Peer {
     }
 }
 
-/// Accepts a channel. (A reply that is dropped instead is a refusal.)
-async fn accept(
-    channel: Channel<Msg>,
-    reply: ChannelOpenHandle,
-    receiver: &mpsc::UnboundedSender<Channel<Msg>>,
-) {
-    reply.accept().await;
-    // Fails only where the forward was dropped, and with it the connection.
-    let _ = receiver.send(channel);
+/// The longest that a host's reason for the end is printed, in characters.
+const REASON: usize = 200;
+
+/// A host's words as they may be printed: it may send any, before its key is known too.
+fn printable(words: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    words.chars().take(REASON).map(shown).collect()
 }
 
 /// The settings for a connection to a host with a key of this algorithm; `gated` if it has a

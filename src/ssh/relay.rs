@@ -1,9 +1,7 @@
 //! The bytes of one forwarded connection, between a local program and a channel.
 //!
 //! A channel is never left undrained: a browser that stops reading would freeze every other one.
-//! What a local program has not read waits in memory; at 64 MiB that one connection is dropped.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! What a local program has not read waits in memory, up to the limits of [`super::unread`].
 
 use bytes::{Bytes, BytesMut};
 use russh::ChannelMsg;
@@ -13,9 +11,7 @@ use tokio::sync::mpsc;
 
 use super::channel::{CHUNK, Sender, Session};
 use super::traffic::Traffic;
-
-/// The most bytes that one local connection may leave unread; with more it is dropped.
-const UNREAD: usize = 64 << 20;
+use super::unread::UnreadQueue;
 
 /// As [`relay`], for a TCP connection.
 pub(super) async fn relay_tcp(stream: TcpStream, session: Session, traffic: &Traffic) {
@@ -39,7 +35,7 @@ pub(super) async fn relay(
         sender,
     } = session;
     let (queue, mut queued) = mpsc::unbounded_channel::<Bytes>();
-    let unread = AtomicUsize::new(0);
+    let unread = traffic.unread();
 
     let down = async {
         let draining = async {
@@ -47,11 +43,8 @@ pub(super) async fn relay(
             loop {
                 match messages.wait().await {
                     Some(ChannelMsg::Data { data }) => {
-                        let length = unread.fetch_add(data.len(), Ordering::Relaxed) + data.len();
-                        if length > UNREAD {
-                            return Err(());
-                        }
                         if let Some(queue) = &queue {
+                            unread.add(data.len());
                             queue.send(data).map_err(drop)?;
                         }
                     }
@@ -72,6 +65,7 @@ pub(super) async fn relay(
     loop {
         tokio::select! {
             _ = &mut down => return,
+            () = unread.dropped() => return,
             result = &mut up, if !sent => match result {
                 Ok(()) => sent = true,
                 Err(()) => return,
@@ -84,11 +78,11 @@ pub(super) async fn relay(
 async fn deliver(
     writer: &mut (impl AsyncWrite + Unpin),
     queued: &mut mpsc::UnboundedReceiver<Bytes>,
-    (unread, traffic): (&AtomicUsize, &Traffic),
+    (unread, traffic): (&UnreadQueue, &Traffic),
 ) -> Result<(), ()> {
     while let Some(data) = queued.recv().await {
         writer.write_all(&data).await.map_err(drop)?;
-        unread.fetch_sub(data.len(), Ordering::Relaxed);
+        unread.remove(data.len());
         traffic.moved();
     }
     writer.shutdown().await.map_err(drop)

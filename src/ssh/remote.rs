@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use russh::Channel;
-use russh::client::Msg;
 use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -15,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::connection::Ssh;
 use super::error::SshError;
 use super::forward::{ForwardError, reconnected};
-use super::peer::Accepts;
+use super::peer::{Accepts, Inbox, Opened};
 use super::relay::{relay, relay_tcp};
 use super::route::Routes;
 use super::traffic::Traffic;
@@ -31,6 +29,10 @@ pub enum Here {
     /// A service in this process, which gets each connection.
     Service(mpsc::UnboundedSender<DuplexStream>),
 }
+
+/// How many connections there may be through one port; more are refused. Each takes a file here, of
+/// the 1024 that a process may have open on most systems.
+const CONNECTIONS: usize = 512;
 
 /// What a connection to a service holds on its way, in bytes.
 const ON_ITS_WAY: usize = 64 << 10;
@@ -62,7 +64,7 @@ pub struct RemoteForward {
 struct InnerConnection {
     outer: Ssh,
     inner: Ssh,
-    opened: mpsc::UnboundedReceiver<Channel<Msg>>,
+    opened: mpsc::UnboundedReceiver<Opened>,
 }
 
 impl RemoteForward {
@@ -76,7 +78,7 @@ impl RemoteForward {
             Err(SshError::Refused(..)) => inside.listen(&wanted.bind, 0).await?,
             answer => answer?,
         };
-        let traffic = Traffic::default();
+        let traffic = Traffic::beside(ssh);
         let serving = tokio::spawn(serve(inside, wanted, port, traffic.clone()));
         Ok(Self {
             port,
@@ -107,8 +109,8 @@ impl Drop for RemoteForward {
 impl InnerConnection {
     async fn open(routes: Routes, server: &str) -> Result<Self, SshError> {
         let outer = routes.outer().clone();
-        let (sender, opened) = mpsc::unbounded_channel();
-        let inner = outer.within(server, Some(Accepts::Ports(sender))).await?;
+        let (inbox, opened) = Inbox::new(CONNECTIONS);
+        let inner = outer.within(server, Some(Accepts::Ports(inbox))).await?;
         Ok(Self {
             outer,
             inner,
@@ -143,8 +145,8 @@ async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16, tra
 async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
     let mut connections = JoinSet::new();
     loop {
-        let channel = tokio::select! {
-            Some(channel) = inside.opened.recv() => channel,
+        let Opened { channel, place } = tokio::select! {
+            Some(opened) = inside.opened.recv() => opened,
             Some(_) = connections.join_next() => continue,
             _ = inside.inner.ended() => return,
             _ = inside.outer.ended() => return,
@@ -152,6 +154,7 @@ async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
         let session = inside.inner.accepted(channel);
         let (to, traffic) = (to.clone(), traffic.clone());
         connections.spawn(async move {
+            let _place = place;
             // Without a connection from here the channel is dropped, which closes it.
             match to {
                 Here::Port(host, port) => {

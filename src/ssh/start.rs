@@ -19,6 +19,9 @@ use crate::terminal as local;
 /// How long the host may take to open a terminal and start a command; three round trips of it are
 /// the link's, a second at 300 ms.
 const START: Duration = Duration::from_secs(15);
+/// How much of what a program prints to standard error before its first line is kept, in bytes: it is
+/// the reason why there is none.
+const WORDS: usize = 4 << 10;
 
 /// Why a shell could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -165,7 +168,8 @@ async fn first_line<T>(
                 Err(output) => return Ok(Err(output)),
             },
             Some(ChannelMsg::ExtendedData { data, .. }) => {
-                words.push_str(&String::from_utf8_lossy(&data));
+                let room = WORDS.saturating_sub(words.len());
+                words.push_str(&String::from_utf8_lossy(&data[..data.len().min(room)]));
             }
             Some(ChannelMsg::Close) => {
                 words.push_str(&line.text());

@@ -20,7 +20,7 @@ impl Ssh {
         let Connection {
             handle,
             target,
-            key,
+            shared,
             ..
         } = &*self.connection;
         let host_key = PublicKey::from_openssh(&target.host_key)
@@ -34,7 +34,7 @@ impl Ssh {
                 return Err(self.why_ended().await);
             }
             let stream = channel.into_stream();
-            Self::login(target, Arc::clone(key), config, stream, host_key, accepts).await
+            Self::login(target, shared.clone(), config, stream, host_key, accepts).await
         };
         let late = |_| SshError::Unreachable(target.address, std::io::ErrorKind::TimedOut.into());
         tokio::time::timeout(LOGIN, entering).await.map_err(late)?
