@@ -14,8 +14,8 @@ use super::DEADLINE;
 use harness::sshd::Sshd;
 
 /// A server on the host's side; gone when it is dropped.
-struct Server {
-    address: SocketAddr,
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
     serving: JoinHandle<()>,
 }
 
@@ -27,14 +27,16 @@ impl Drop for Server {
 
 /// The endless output of a server.
 #[derive(Default)]
-struct Flood {
+pub(super) struct Flood {
     bytes: AtomicUsize,
     /// Whether its reader has gone.
     over: AtomicBool,
+    /// How many readers have gone.
+    pub(super) gone: AtomicUsize,
 }
 
 /// A server that echoes its input; after `!`, it sends bytes without end.
-async fn server(flood: Arc<Flood>) -> Server {
+pub(super) async fn server(flood: Arc<Flood>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move {
@@ -57,6 +59,7 @@ async fn server(flood: Arc<Flood>) -> Server {
                     flood.bytes.fetch_add(length, Ordering::Relaxed);
                 }
                 flood.over.store(true, Ordering::Relaxed);
+                flood.gone.fetch_add(1, Ordering::Relaxed);
                 Ok::<_, std::io::Error>(())
             });
         }
@@ -64,14 +67,14 @@ async fn server(flood: Arc<Flood>) -> Server {
     Server { address, serving }
 }
 
-async fn connect(forward: &Forward) -> TcpStream {
+pub(super) async fn connect(forward: &Forward) -> TcpStream {
     TcpStream::connect(("127.0.0.1", forward.port()))
         .await
         .unwrap()
 }
 
 /// Sends `line` and waits for it to come back.
-async fn echo(stream: &mut TcpStream, line: &[u8]) {
+pub(super) async fn echo(stream: &mut TcpStream, line: &[u8]) {
     let mut answer = vec![0; line.len()];
     let asking = async {
         stream.write_all(line).await?;

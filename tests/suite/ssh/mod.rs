@@ -8,6 +8,7 @@ mod client;
 mod command;
 mod compared;
 mod forward;
+mod hostile;
 mod ipv6;
 mod link;
 mod piped;
@@ -15,6 +16,7 @@ mod proxy;
 mod reattach;
 mod resized;
 mod resumed;
+mod stalled;
 mod terminal;
 
 /// Polls until `reached`, and fails with `what` when it never is.
@@ -24,4 +26,12 @@ fn eventually(what: &str, reached: impl FnMut() -> bool) {
 
 fn eventually_within(limit: Duration, what: &str, reached: impl FnMut() -> bool) {
     harness::eventually_within(limit, || what.to_owned(), reached);
+}
+
+/// A number of KiB of this process (proc(5), `status`).
+fn memory(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let words = line.unwrap().trim_start_matches(':').trim();
+    words.trim_end_matches(" kB").parse().unwrap()
 }
