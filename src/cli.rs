@@ -18,8 +18,9 @@ use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    Context, attach, cat, code, connect, cp, delete, diff, doctor, gc, list, local, log, logs,
-    note, policy, ports, prices, print, proxy, ps, rename, run, selftest, ssh_config, stop, sync,
+    Context, attach, cat, code, connect, copy, cp, delete, diff, doctor, fork, gc, list, local,
+    log, logs, note, policy, ports, prices, print, proxy, ps, rename, run, selftest, ssh_config,
+    stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -301,6 +302,15 @@ pub enum DriveCommand {
     ///
     /// Its snapshots get the name, the newest first. Never a drive that has an instance or a volume.
     Rename(rename::Args),
+    /// Make a new drive that begins as another one was.
+    ///
+    /// At once, without an instance: it has the files of its newest save, or of generation N's, and
+    /// both go on by themselves.
+    Fork(fork::Args),
+    /// Copy a drive to another region.
+    ///
+    /// That of --region, by its snapshot, without an instance.
+    Copy(copy::Args),
     /// Print files of a drive, also of one that is asleep.
     ///
     /// Its snapshot is read then: no instance is launched.
@@ -459,6 +469,8 @@ impl DriveCommand {
             Self::Note(args) => note::run(args, context),
             Self::Delete(args) => delete::run(args, context),
             Self::Rename(args) => rename::run(args, context),
+            Self::Fork(args) => fork::run(args, context),
+            Self::Copy(args) => copy::run(args, context),
             Self::Cat(args) => cat::run(args, context),
             Self::Cp(args) => cp::run(args, context),
             Self::Sync(args) => sync::run(args, context),

@@ -171,7 +171,17 @@ impl DriveName {
     /// cut so that the result is a valid name.
     #[must_use]
     pub fn fork(&self, number: u32) -> Self {
-        let suffix = format!(".fork-{number}");
+        self.with(&format!(".fork-{number}"))
+    }
+
+    /// The name of the fork that is made to work on a former generation: `NAME.at-N`, with NAME cut
+    /// likewise.
+    #[must_use]
+    pub fn at(&self, generation: Generation) -> Self {
+        self.with(&format!(".at-{generation}"))
+    }
+
+    fn with(&self, suffix: &str) -> Self {
         let kept: String = self.0.chars().take(LONGEST - suffix.len()).collect();
         // A cut name may end in a dot, which with the suffix's own would make two.
         Self(format!("{}{suffix}", kept.trim_end_matches('.')))

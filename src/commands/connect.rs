@@ -11,7 +11,7 @@ use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, qu
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveName, SubnetId};
+use crate::ids::{DriveAt, SubnetId};
 use crate::launch::image;
 use crate::report::Report;
 use crate::session::{self, Request, Task};
@@ -37,9 +37,10 @@ const SESSION: &str = "The session";
 pub struct Args {
     /// The drive: letters, digits, `.`, `_`, `-`.
     ///
-    /// 64 at most, the first a letter or a digit.
-    #[arg(value_name = "NAME")]
-    pub drive: DriveName,
+    /// 64 at most, the first a letter or a digit. With @N the session works on a fork of generation N,
+    /// the drive NAME.at-N, which is made if there is none.
+    #[arg(value_name = "NAME[@N]")]
+    pub drive: DriveAt,
 
     // Before the others, because each begins a section of the help that any argument after it would
     // be in.
@@ -346,12 +347,34 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         let cloud = Cloud::open(&which, paths).await?;
         let names = super::names(&cloud, paths).filter(|_| !request.dry_run);
         let drive = request.drive.clone();
+        if let Some(of) = request.fork_of.take() {
+            let code = fork(&request, &cloud, paths, of).await?;
+            if code != 0 {
+                return Ok(code);
+            }
+        }
         let code = session::connect(request, cloud, key(paths)?).await?;
         if let Some(names) = names {
             names.add(&drive);
         }
         Ok(code)
     })
+}
+
+/// Makes the drive of `request`, a fork of `of`, if there is none. Returns the exit code.
+async fn fork(request: &Request, cloud: &Cloud, paths: &Paths, of: DriveAt) -> Result<u8, Failure> {
+    let (drive, command) = (&request.drive, &cloud.command);
+    let report = Report::stderr();
+    if request.dry_run {
+        report.print(&format!("this would work on {drive}, a fork of {of}"));
+        return Ok(0);
+    }
+    report.print(&format!(
+        "this works on {drive}, a fork of {of}, which is unchanged; from now on: {command} connect \
+         {drive}"
+    ));
+    let fork = super::request(drive.clone(), request.shared, request.options.reach.clone());
+    session::fork_once(fork, cloud.clone(), key(paths)?, of).await
 }
 
 fn no_agent(error: anyhow::Error) -> Failure {
@@ -437,8 +460,13 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     };
     let mut options = Options::choose(flags, config);
     add_described(&mut options)?;
+    let (drive, fork_of) = match args.drive.generation {
+        Some(generation) => (args.drive.name.at(generation), Some(args.drive)),
+        None => (args.drive.name, None),
+    };
     Ok(Request {
-        drive: args.drive,
+        drive,
+        fork_of,
         options,
         from: args.from,
         note: args.note,

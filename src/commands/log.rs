@@ -58,6 +58,9 @@ struct Row {
     /// How much differs from the generation before, in bytes: whole blocks of 512 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     differs: Option<u64>,
+    /// The drive and generation that it is a copy of, with which this drive began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -94,6 +97,7 @@ fn row(saved: &Saved) -> Row {
         seconds: record.lasted(saved.taken).map(|lasted| lasted.as_secs()),
         dollars: record.dollars(saved.taken),
         differs: saved.differs,
+        forked_from: saved.forked_from.clone(),
         note: record.note.as_ref().map(ToString::to_string),
     }
 }
@@ -123,6 +127,10 @@ fn text(rows: &[Row]) -> String {
             ("completed", Some(number)) => format!("checkpoint {number}"),
             ("completed", None) => row.kind.to_owned(),
             (state, _) => format!("{}, {state}", row.kind),
+        };
+        let kind = match &row.forked_from {
+            Some(from) => format!("{kind}, forked from {from}"),
+            None => kind,
         };
         let line = format!(
             "{:>generations$}  {when}  {lasted:>7}  {host:<hosts$}  {cost:>6}  {differs:>8}  {kind}",
@@ -163,6 +171,7 @@ mod tests {
             seconds,
             dollars: seconds.map(|_| 0.004),
             differs: seconds.map(|_| 300 << 20),
+            forked_from: None,
             note: None,
         }
     }

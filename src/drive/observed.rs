@@ -254,6 +254,8 @@ pub struct SeenSnapshot {
     pub number: u32,
     /// Why it leaves the drive, if its user deletes or renames that.
     pub leaving: Option<Leaving>,
+    /// Whether its drive began with it, as a fork of another one.
+    pub is_forked: bool,
     /// Since when its state is as it is.
     pub since: BootTime,
     /// Whether it has been known for so long that every list read now has it. Before that, another

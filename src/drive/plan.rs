@@ -13,6 +13,7 @@
 
 mod checkpoint;
 mod choose;
+mod copied;
 mod leaving;
 mod lineage;
 mod ready;
@@ -28,6 +29,7 @@ use super::timing::Timing;
 
 pub use checkpoint::Skipped;
 pub(super) use checkpoint::{outdated, prune};
+pub use copied::CopyOrder;
 pub use step::{Done, Goal, Next, Step, Waiting};
 
 use step::View;
@@ -46,6 +48,7 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
         Goal::Deleted => leaving::deleted(&view),
         Goal::Renamed(to) => leaving::renamed(&view, to),
+        Goal::Copied(order) => copied::copied(&view, order),
     }
 }
 

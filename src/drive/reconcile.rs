@@ -105,6 +105,13 @@ pub enum Outcome {
     Deleted,
     /// All of the drive has the other name.
     Renamed,
+    /// The drive has the copy that it was to begin with.
+    Copied {
+        /// The copy.
+        snapshot: SnapshotId,
+        /// The generation from which it goes on.
+        generation: Generation,
+    },
     /// Undone: this session never attached the drive, which is as it was before.
     Unwound {
         /// What is still billed: what was there before.

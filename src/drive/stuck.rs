@@ -68,6 +68,10 @@ pub enum Why {
     Leaving(Leaving),
     /// The drive is to be deleted or renamed, and it has an instance or a volume.
     NotAtRest,
+    /// The drive is to begin as a copy, and has parts already.
+    NotNew,
+    /// The copy that the drive was to begin with failed.
+    CopyFailed(SnapshotId),
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
 }
@@ -245,6 +249,8 @@ impl Stuck {
             }
             Why::Leaving(Leaving::Deleted) => vec![format!("xdrive delete {drive}")],
             Why::Leaving(Leaving::Renamed(to)) => vec![format!("xdrive rename {drive} {to}")],
+            Why::CopyFailed(_) => vec![format!("xdrive delete {drive}")],
+            Why::NotNew => vec![format!("xdrive list {drive} -v")],
             Why::NotAtRest => vec![format!("xdrive stop {drive}")],
             _ => Vec::new(),
         };
@@ -394,6 +400,12 @@ impl fmt::Display for Why {
                 "the drive is not at rest: it has an instance or a volume, perhaps of a session that \
                  has just begun",
             ),
+            Self::NotNew => f.write_str(
+                "the drive is not new: somebody has made something of that name, perhaps just now",
+            ),
+            Self::CopyFailed(copy) => {
+                write!(f, "EC2 could not make {}: the copy failed", copy.of("the drive"))
+            }
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
         }
     }

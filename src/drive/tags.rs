@@ -14,7 +14,7 @@ mod settings;
 use jiff::Timestamp;
 
 use crate::ec2::{Arch, Tags};
-use crate::ids::{DriveName, Generation, SessionId, Uuid};
+use crate::ids::{DriveAt, DriveName, Generation, SessionId, SnapshotId, Uuid};
 
 pub use leaving::Leaving;
 pub use record::{InvalidNote, Note, Record, noted};
@@ -67,6 +67,10 @@ pub const DELETING: &str = "xdrive:deleting";
 /// On snapshots of a drive that its user renames: the name that it gets. The same holds, as long as it
 /// is not the drive's own.
 pub const RENAMING: &str = "xdrive:renaming";
+
+/// On the snapshot that a drive begins with as a fork: the drive and generation that it is a copy of,
+/// such as `demo@12`.
+pub const FORKED_FROM: &str = "xdrive:forked-from";
 
 /// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
 /// nothing in their place.
@@ -256,6 +260,13 @@ pub fn snapshot(
     settings: &Settings,
 ) -> Tags {
     let mut tags = common(drive, who);
+    tags.extend(written(own));
+    tags.extend(settings.tags());
+    tags
+}
+
+fn written(own: &SnapshotTags) -> Tags {
+    let mut tags = Tags::new();
     tags.insert(GENERATION.to_owned(), own.generation.to_string());
     tags.insert(KIND.to_owned(), own.kind.as_str().to_owned());
     tags.insert(OP.to_owned(), own.op.clone());
@@ -263,8 +274,30 @@ pub fn snapshot(
     if own.number > 0 {
         tags.insert(NUMBER.to_owned(), own.number.to_string());
     }
-    tags.extend(settings.tags());
     tags
+}
+
+/// The tags of a copy of the snapshot `source`, which has the tags `of`, but for those of all things
+/// of a drive ([`common`]). All copies of one snapshot have the same [`OP`]: they are one lineage.
+pub fn fork(
+    of: &Tags,
+    source: &SnapshotId,
+    from: &DriveAt,
+) -> Result<(SnapshotTags, Tags), Unreadable> {
+    let own = SnapshotTags {
+        op: format!("copy-of-{source}"),
+        ..read_snapshot(of)?
+    };
+    let mut tags = written(&own);
+    tags.extend(Settings::read(of).tags());
+    tags.insert(FORKED_FROM.to_owned(), from.to_string());
+    Ok((own, tags))
+}
+
+/// What the drive began with as a fork, if this snapshot is that.
+#[must_use]
+pub fn forked_from(tags: &Tags) -> Option<&str> {
+    tags.get(FORKED_FROM).map(String::as_str)
 }
 
 /// The tags that a claim writes: the new session and its owner.

@@ -47,6 +47,8 @@ pub enum Right {
 pub const CALLS: &[Call] = &[
     own("AttachVolume", &["instance", "volume"]),
     group("AuthorizeSecurityGroupIngress"),
+    // A copy and its source are snapshots, and both are asked about with the copy's tags.
+    make("CopySnapshot", &["snapshot"], &[]),
     Call {
         name: "CreateSecurityGroup",
         service: "ec2",
@@ -187,7 +189,14 @@ mod tests {
             for before in [": &str = \"", "Error::of(\"", "unless_throttled(\""] {
                 for rest in text.split(before).skip(1) {
                     let (name, _) = rest.split_once('"').unwrap();
-                    let starts = ["Attach", "Authorize", "Create", "Delete", "Describe"];
+                    let starts = [
+                        "Attach",
+                        "Authorize",
+                        "Copy",
+                        "Create",
+                        "Delete",
+                        "Describe",
+                    ];
                     let more = [
                         "Detach", "Get", "List", "Modify", "Revoke", "Run", "Send", "Term",
                         "Update",

@@ -302,6 +302,35 @@ impl Ec2 {
         convert::created_snapshot(answer).map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
+    /// `CopySnapshot` of a snapshot of the region `from`, this one or another, to this region: one
+    /// attempt, as [`Self::create_snapshot`]; returns the copy's id. A copy is encrypted if its source
+    /// is. Within a region and under the same key no data is copied, and nothing is billed (EBS user
+    /// guide, *Copy an Amazon EBS snapshot*).
+    pub async fn copy_snapshot(
+        &self,
+        from: &str,
+        source: &SnapshotId,
+        tags: &Tags,
+    ) -> Result<SnapshotId, Error> {
+        const CALL: &str = "CopySnapshot";
+        let permit = if self.is_aws() {
+            let permit = self.copy_permit(from, source).await;
+            Some(permit.map_err(|problem| Error::unsent(CALL, problem))?)
+        } else {
+            None
+        };
+        let request = self
+            .once
+            .copy_snapshot()
+            .source_region(from)
+            .source_snapshot_id(source.as_str())
+            .set_presigned_url(permit)
+            .tag_specifications(tagged(ResourceType::Snapshot, tags));
+        let answer = unless_throttled(CALL, || request.clone().send()).await?;
+        convert::id("the copy's id", answer.snapshot_id())
+            .map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
     /// `TerminateInstances`: one attempt; not found is success.
     pub async fn terminate(&self, proof: MayTerminate) -> Result<(), Error> {
         let answer = self

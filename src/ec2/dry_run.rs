@@ -89,6 +89,7 @@ impl Ec2 {
         let volume = targets.volume.as_ref().map(VolumeId::as_str);
         let snapshot = targets.snapshot.as_ref().map(SnapshotId::as_str);
         let group = targets.group.as_ref().map(GroupId::as_str);
+        let tags = || tagged(ResourceType::Snapshot, &targets.tags);
         macro_rules! tried {
             ($request:expr) => {
                 Some(outcome(call, $request.dry_run(true).send().await))
@@ -99,13 +100,17 @@ impl Ec2 {
                 let request = ec2.attach_volume().volume_id(volume?).instance_id(host?);
                 tried!(request.device(&targets.device))
             }
-            "CreateSnapshot" => {
-                let tags = tagged(ResourceType::Snapshot, &targets.tags);
+            "CopySnapshot" => {
+                let request = ec2.copy_snapshot().source_snapshot_id(snapshot?);
                 tried!(
-                    ec2.create_snapshot()
-                        .volume_id(volume?)
-                        .tag_specifications(tags)
+                    request
+                        .source_region(self.region())
+                        .tag_specifications(tags())
                 )
+            }
+            "CreateSnapshot" => {
+                let request = ec2.create_snapshot().volume_id(volume?);
+                tried!(request.tag_specifications(tags()))
             }
             "AuthorizeSecurityGroupIngress" => {
                 let request = ec2.authorize_security_group_ingress().group_id(group?);

@@ -120,6 +120,16 @@ impl Error {
         }
     }
 
+    /// Of a call that was not sent.
+    pub(super) fn unsent(call: &'static str, why: impl fmt::Display) -> Self {
+        Self {
+            call,
+            kind: Kind::Credentials,
+            code: String::new(),
+            message: format!("not sent: {why}"),
+        }
+    }
+
     /// Whether a named security group does not exist (any more, or yet).
     #[must_use]
     pub fn lacks_group(&self) -> bool {

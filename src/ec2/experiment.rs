@@ -275,12 +275,8 @@ fn token() -> Result<String, NoExperiment> {
 
 /// The host of Fault Injection Service in `region`.
 fn endpoint(region: &str) -> String {
-    let suffix = match Partition::of_region(region) {
-        Partition::Aws | Partition::UsGov => "amazonaws.com",
-        Partition::Cn => "amazonaws.com.cn",
-        Partition::Eusc => "amazonaws.eu",
-    };
-    format!("https://fis.{region}.{suffix}")
+    let domain = Partition::of_region(region).domain();
+    format!("https://fis.{region}.{domain}")
 }
 
 /// The template whose one action interrupts the instance `arn`.

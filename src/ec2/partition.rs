@@ -55,6 +55,16 @@ impl Partition {
         }
     }
 
+    /// The domain of its endpoints.
+    #[must_use]
+    pub fn domain(self) -> &'static str {
+        match self {
+            Self::Aws | Self::UsGov => "amazonaws.com",
+            Self::Cn => "amazonaws.com.cn",
+            Self::Eusc => "amazonaws.eu",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Aws => "aws",

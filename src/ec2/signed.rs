@@ -7,17 +7,27 @@
 use std::time::{Duration, SystemTime};
 
 use aws_credential_types::provider::ProvideCredentials as _;
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::http_request::{
+    SignableBody, SignableRequest, SignatureLocation, SigningSettings, sign,
+};
 use aws_sigv4::sign::v4::SigningParams;
 
 use super::Ec2;
 use super::https::Answer;
+use super::partition::Partition;
+use crate::ids::SnapshotId;
 
 /// How long an answer may take: IAM simulates for some seconds where there are many policies.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// How long an answer may be, in bytes: IAM's has some hundred for each action.
 const LONGEST: usize = 256 << 10;
+
+/// How long a permit to read a snapshot from another region holds.
+const PERMIT: Duration = Duration::from_hours(1);
+
+/// The version of EC2's API.
+const VERSION: &str = "2016-11-15";
 
 /// The scope of a signature.
 #[derive(Debug, Clone, Copy)]
@@ -62,5 +72,50 @@ impl Ec2 {
         let (instructions, _) = signed.map_err(|error| error.to_string())?.into_parts();
         instructions.apply_to_request_http1x(&mut request);
         self.send(request, ANSWER, LONGEST).await
+    }
+
+    /// The signed address by which EC2 reads an encrypted snapshot of the region `from` for a copy in
+    /// this one (EC2 API reference, `CopySnapshot`, `PresignedUrl`). The SDK makes none.
+    pub(super) async fn copy_permit(
+        &self,
+        from: &str,
+        source: &SnapshotId,
+    ) -> Result<String, String> {
+        let provider = self.credentials.as_ref();
+        let provider = provider.ok_or("there are no credentials")?;
+        let credentials = provider.provide_credentials().await;
+        let credentials = credentials.map_err(|error| super::error::causes(&error))?;
+        let identity = credentials.into();
+        let mut settings = SigningSettings::default();
+        settings.signature_location = SignatureLocation::QueryParams;
+        settings.expires_in = Some(PERMIT);
+        let parameters = SigningParams::builder()
+            .identity(&identity)
+            .region(from)
+            .name("ec2")
+            .time(SystemTime::from(self.clock.now()))
+            .settings(settings)
+            .build()
+            .map_err(|error| error.to_string())?
+            .into();
+        let address = format!(
+            "https://ec2.{from}.{}/?Action=CopySnapshot&Version={VERSION}&SourceRegion={from}\
+             &SourceSnapshotId={source}&DestinationRegion={}",
+            Partition::of_region(from).domain(),
+            self.region()
+        );
+        let mut request = http::Request::builder().uri(address).body(String::new());
+        let request = request.as_mut().map_err(|error| error.to_string())?;
+        let none = std::iter::empty();
+        let signable = SignableRequest::new(
+            "GET",
+            request.uri().to_string(),
+            none,
+            SignableBody::Bytes(b""),
+        );
+        let signed = signable.and_then(|signable| sign(signable, &parameters));
+        let (instructions, _) = signed.map_err(|error| error.to_string())?.into_parts();
+        instructions.apply_to_request_http1x(request);
+        Ok(request.uri().to_string())
     }
 }

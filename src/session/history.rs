@@ -30,6 +30,8 @@ pub(crate) struct Saved {
     /// When it was taken.
     pub(crate) taken: Timestamp,
     pub(crate) record: Record,
+    /// What it is a copy of, if the drive began with it.
+    pub(crate) forked_from: Option<String>,
     /// How much of it differs from the last final one before, in bytes, if that is known.
     pub(crate) differs: Option<u64>,
 }
@@ -60,6 +62,7 @@ pub(crate) async fn history(
                 state: snapshot.state,
                 taken: snapshot.started,
                 record: Record::read(&snapshot.tags),
+                forked_from: tags::forked_from(&snapshot.tags).map(str::to_owned),
                 differs: None,
             })
         })

@@ -225,7 +225,8 @@ impl Session {
             Outcome::Ready { .. }
             | Outcome::Parked { .. }
             | Outcome::Deleted
-            | Outcome::Renamed => Ok(()),
+            | Outcome::Renamed
+            | Outcome::Copied { .. } => Ok(()),
         }
     }
 

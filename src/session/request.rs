@@ -12,7 +12,7 @@ use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveName;
+use crate::ids::{DriveAt, DriveName};
 use crate::launch::image;
 
 /// The default lease: how long an instance runs on without a sign of life from here. Longer than a
@@ -55,6 +55,8 @@ pub enum Task {
 pub struct Request {
     /// The drive.
     pub drive: DriveName,
+    /// What the drive is to be a fork of, if it is not there yet.
+    pub fork_of: Option<DriveAt>,
     /// Flags over configuration.
     pub options: Options,
     /// `--from`: the head to use where the lineage has forked.
@@ -89,6 +91,7 @@ impl Request {
     pub fn of(drive: DriveName, options: Options) -> Self {
         Self {
             drive,
+            fork_of: None,
             options,
             from: None,
             note: None,

@@ -11,6 +11,7 @@ use super::super::hosts::Client;
 use super::super::observed::{Observed, SeenVolume};
 use super::super::proof::{FailedSnapshot, PruningGrounds};
 use super::super::tags::SnapshotKind;
+use super::lineage;
 use super::step::{Step, View};
 
 /// Why no checkpoint was taken.
@@ -91,6 +92,9 @@ pub(in super::super) fn prune(seen: &Observed) -> Vec<Step> {
 /// The steps that delete completed final snapshots beyond the newest `keep` (at least one) of a
 /// drive that is wholly saved: no volume, nothing pending, nothing that cannot be read.
 pub(in super::super) fn outdated(seen: &Observed, keep: usize) -> Vec<Step> {
+    if lineage::has_strangers(seen) {
+        return Vec::new();
+    }
     seen.snapshots
         .iter()
         .filter(|snapshot| !seen.me.not_pruned.contains(&snapshot.id))

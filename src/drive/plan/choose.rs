@@ -52,6 +52,10 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
         head,
         generation,
         lineage,
+        root: match head {
+            Head::Snapshot(id) => seen.snapshots.iter().find(|snapshot| snapshot.id == *id),
+            Head::Volume(_) | Head::Empty => None,
+        },
     };
     for volume in &seen.volumes {
         if !choice.conflicts_with_volume(view, volume) {
@@ -99,12 +103,20 @@ struct Choice<'a> {
     head: &'a Head,
     generation: Generation,
     lineage: Option<&'a VolumeId>,
+    /// The chosen snapshot, if that is one.
+    root: Option<&'a SeenSnapshot>,
 }
 
 impl Choice<'_> {
     fn conflicts_with(&self, snapshot: &SeenSnapshot) -> bool {
         if matches!(self.head, Head::Snapshot(id) if *id == snapshot.id) {
             return false;
+        }
+        if self
+            .root
+            .is_some_and(|root| lineage::is_stranger(root, snapshot))
+        {
+            return true;
         }
         let same_lineage = snapshot.volume.as_ref() == self.lineage;
         // A checkpoint is part of its generation, and a final snapshot has more than it.

@@ -107,6 +107,9 @@ pub(super) fn newest(seen: &Observed) -> Newest<'_> {
     let Some(top) = generations.max() else {
         return Newest::Nothing;
     };
+    if let Some(heads) = strangers(seen, &volumes) {
+        return Newest::Forked(heads);
+    }
     let snapshots: Vec<&SeenSnapshot> = seen
         .snapshots
         .iter()
@@ -120,6 +123,35 @@ pub(super) fn newest(seen: &Observed) -> Newest<'_> {
         Some(volume) => Newest::Volume(volume),
         None => best(&snapshots),
     }
+}
+
+/// Whether the snapshot is not of the lineage that began with the copy `root`: all of that is newer.
+pub(super) fn is_stranger(root: &SeenSnapshot, other: &SeenSnapshot) -> bool {
+    root.is_forked && other.generation <= root.generation && other.op != root.op
+}
+
+/// Whether the drive has two lineages because a copy came to begin one that was made before.
+pub(super) fn has_strangers(seen: &Observed) -> bool {
+    let mut roots = seen.snapshots.iter();
+    roots.any(|root| seen.snapshots.iter().any(|other| is_stranger(root, other)))
+}
+
+/// The two lineages of a drive that was made before a copy came to begin it.
+fn strangers(seen: &Observed, volumes: &[&SeenVolume]) -> Option<Vec<(Head, Generation)>> {
+    let mut roots: Vec<&SeenSnapshot> = seen.snapshots.iter().filter(|it| it.is_forked).collect();
+    roots.sort_by_key(|root| root.generation);
+    roots.into_iter().rev().find_map(|root| {
+        let volume = volumes.iter().filter(|it| it.generation <= root.generation);
+        let volume = volume.map(|it| (Head::Volume(it.id.clone()), it.generation));
+        let snapshots = seen.snapshots.iter().filter(|it| is_stranger(root, it));
+        let snapshot = snapshots.max_by_key(|it| (it.generation, it.kind, it.number));
+        let snapshot = snapshot.map(|it| (Head::Snapshot(it.id.clone()), it.generation));
+        let stranger = volume
+            .chain(snapshot)
+            .max_by_key(|(_, generation)| *generation)?;
+        let head = Head::Snapshot(root.id.clone());
+        Some(vec![(head, root.generation), stranger])
+    })
 }
 
 /// Why the newest state leaves the drive, if its user deletes or renames that.

@@ -10,6 +10,7 @@ use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, Termi
 use super::super::source::Source;
 use super::super::stuck::{Head, Left, Stuck, Why};
 use super::super::tags::{Leaving, SnapshotKind};
+use super::copied::CopyOrder;
 use crate::clock::BootTime;
 use crate::drive::timing::Timing;
 use crate::ec2::Zone;
@@ -40,6 +41,8 @@ pub enum Goal {
     Deleted,
     /// All of the drive, which is saved and at rest before, has this name.
     Renamed(DriveName),
+    /// The drive, which was new, has the copy of another drive's snapshot.
+    Copied(Box<CopyOrder>),
 }
 
 /// One step of the plan.
@@ -164,6 +167,8 @@ pub enum Step {
     },
     /// Delete a snapshot of a drive that is being deleted.
     Discard(PruningGrounds),
+    /// Copy a snapshot of another drive, or from another region.
+    CopySnapshot(Box<CopyOrder>),
     /// Keep a lineage that was not chosen under the name of a fork, one for each lineage.
     Fork {
         /// The volume or snapshot to be renamed.
@@ -238,6 +243,8 @@ pub enum Done {
     Deleted,
     /// All of it has the other name.
     Renamed,
+    /// It has the copy, and nothing else.
+    Copied(SnapshotId, Generation),
 }
 
 /// The view that the rules have.
@@ -350,6 +357,7 @@ impl fmt::Display for Step {
             Self::Mark { snapshot, leaving } => write!(f, "mark {snapshot} as {leaving}"),
             Self::Rename { snapshot, to } => write!(f, "give {snapshot} to {to}"),
             Self::Discard(grounds) => write!(f, "delete {}", grounds.snapshot()),
+            Self::CopySnapshot(order) => write!(f, "copy {}", order.source),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }
     }

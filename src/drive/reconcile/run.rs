@@ -325,6 +325,10 @@ impl Run {
                     generation,
                 })
             }
+            Done::Copied(snapshot, generation) => Some(self.conclude(Outcome::Copied {
+                snapshot,
+                generation,
+            })),
             Done::Deleted => Some(self.conclude(Outcome::Deleted)),
             Done::Renamed => Some(self.conclude(Outcome::Renamed)),
             Done::Parked(snapshot) => Some(self.conclude(Outcome::Parked { snapshot })),
@@ -376,7 +380,11 @@ impl Run {
     fn conclude(&mut self, ended: Outcome) -> Outcome {
         let is_clean = matches!(
             ended,
-            Outcome::Unwound { .. } | Outcome::Saved { .. } | Outcome::Deleted | Outcome::Renamed
+            Outcome::Unwound { .. }
+                | Outcome::Saved { .. }
+                | Outcome::Deleted
+                | Outcome::Renamed
+                | Outcome::Copied { .. }
         );
         let left = self.left.clone();
         // A saved drive consists of snapshots: they are not unfinished.

@@ -121,6 +121,57 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     Ok(answer)
 }
 
+/// The volume id that EC2 gives to a copy (EBS user guide, *Copy an Amazon EBS snapshot*).
+const COPIED: &str = "vol-ffffffff";
+
+/// `CopySnapshot`, of a completed snapshot of this region: there is no other.
+pub(super) fn copy(request: Request<'_>, change: &mut Change<'_>) -> Answer {
+    let source_id = request.required("SourceSnapshotId")?;
+    let region = request.required("SourceRegion")?;
+    let now = change.now;
+    if !catalog::REGIONS.contains(&region) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            format!("Value ({region}) for parameter sourceRegion is invalid."),
+        ));
+    }
+    let source = change.world.snapshots.get(source_id);
+    let source = source.filter(|_| region == change.local.region());
+    let source = source.filter(|it| it.deleting.is_none());
+    let source = source.and_then(|source| Some((source, source.state(now)?)));
+    let (source, state) = source.ok_or_else(|| no_such("snap-", source_id))?;
+    if state != "completed" {
+        return Err(ApiError::client(
+            "IncorrectState",
+            format!("Snapshot '{source_id}' is in the '{state}' state."),
+        ));
+    }
+    let description = request.text("Description").unwrap_or_default();
+    if description.chars().count() > 255 {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "The description of a snapshot has at most 255 characters",
+        ));
+    }
+    let mut specified = request.tag_specifications(&["snapshot"])?;
+    let id = new_id("snap-")?;
+    let snapshot = Snapshot {
+        volume: COPIED.to_owned(),
+        description: description.to_owned(),
+        started: now,
+        completed: now + change.local.delays().completed,
+        origin: Some(source.origin().to_owned()),
+        tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
+        ..source.clone()
+    };
+    change
+        .effect(Intent::Sweep, |plane| plane.create_snapshot(&id, source_id))
+        .map_err(full)?;
+    let answer = vec![Xml::text("snapshotId", &id), tags::set(&snapshot.tags, now)];
+    change.world.snapshots.insert(id, snapshot);
+    Ok(answer)
+}
+
 fn full(error: PlaneError) -> ApiError {
     match error {
         PlaneError::Full(_) => ApiError::client("SnapshotLimitExceeded", error.to_string()),

@@ -191,6 +191,11 @@ pub(super) const CALLS: &[Call] = &[
         ["VolumeId!", "Description"] + TAGS
     ),
     call!(
+        "CopySnapshot",
+        Run::Write(snapshots::copy),
+        ["SourceRegion!", "SourceSnapshotId!", "Description"] + TAGS
+    ),
+    call!(
         "DescribeSnapshots",
         Run::Read(snapshots::describe),
         ["SnapshotId.#", "Owner.#", "RestorableBy.#"] + FILTERS + PAGES

@@ -134,7 +134,7 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// plugged in is success. A device that is not due yet never comes.
     fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError>;
 
-    /// A point-in-time copy of the volume, in use or not. Half a copy is never left under the
+    /// A point-in-time copy of the volume, in use or not, or of another snapshot. Half a copy is never left under the
     /// snapshot's name.
     fn create_snapshot(&self, snapshot: &str, volume: &str) -> Result<(), PlaneError>;
 

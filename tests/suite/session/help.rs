@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 37] = [
     "",
     "connect",
     "run",
@@ -26,6 +26,8 @@ const COMMANDS: [&str; 35] = [
     "log",
     "note",
     "stop",
+    "fork",
+    "copy",
     "cat",
     "cp",
     "sync",

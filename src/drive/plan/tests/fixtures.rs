@@ -202,6 +202,7 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
         uuid: None,
         number: 0,
         leaving: None,
+        is_forked: false,
         since: at(0),
         is_everywhere: true,
     }

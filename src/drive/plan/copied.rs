@@ -1,0 +1,61 @@
+//! The way to a fork: a copy of another drive's snapshot, in a drive of which nothing else is there.
+//!
+//! Whoever copies looks first, on settled lists, and again after the copy: a drive that somebody makes
+//! meanwhile is seen then. A copy that came too late is never taken for the newest state either: the
+//! drive has two lineages then ([`super::lineage`]), and a person chooses. All copies of one snapshot
+//! have the same `xdrive:op`, so one whose answer was lost, or that a killed run made, is found by
+//! it.
+
+use super::super::observed::{SeenInstance, SeenSnapshot, SeenVolume};
+use super::super::stuck::Why;
+use super::step::{Done, Next, Step, View, Waiting};
+use crate::ec2::{SnapshotState, Tags};
+use crate::ids::SnapshotId;
+
+/// The copy that a drive is to begin with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CopyOrder {
+    /// The region of the snapshot that is copied.
+    pub region: String,
+    /// That snapshot.
+    pub source: SnapshotId,
+    /// The copy's `xdrive:op`.
+    pub op: String,
+    /// Its tags, but for those that all things of the drive have.
+    pub tags: Tags,
+}
+
+/// Plans the copy.
+pub(super) fn copied(view: &View, order: &CopyOrder) -> Next {
+    let seen = view.seen;
+    if !seen.unreadable.is_empty() {
+        return view.stuck(Why::Unreadable(seen.unreadable.clone()));
+    }
+    let is_own = |snapshot: &SeenSnapshot| snapshot.is_forked && snapshot.op == order.op;
+    let is_taken = seen.instances.iter().any(SeenInstance::is_live)
+        || seen.volumes.iter().any(SeenVolume::exists)
+        || seen.snapshots.iter().any(|snapshot| !is_own(snapshot));
+    if is_taken {
+        return view.stuck(Why::NotNew);
+    }
+    if seen.snapshots.iter().any(|snapshot| snapshot.is_deleting) {
+        return view.stuck(Why::BeingDeleted);
+    }
+    let first = |state: SnapshotState| seen.snapshots.iter().find(|it| it.state == state);
+    if let Some(copy) = first(SnapshotState::Completed) {
+        if !view.is_settled() {
+            return view.settle();
+        }
+        return Next::Done(Done::Copied(copy.id.clone(), copy.generation));
+    }
+    if let Some(copy) = first(SnapshotState::Pending) {
+        return view.wait(Waiting::Copy(copy.id.clone()));
+    }
+    if let Some(copy) = first(SnapshotState::Error) {
+        return view.stuck(Why::CopyFailed(copy.id.clone()));
+    }
+    if !view.is_settled() {
+        return view.settle();
+    }
+    Next::Do(vec![Step::CopySnapshot(Box::new(order.clone()))])
+}

@@ -1,0 +1,200 @@
+//! `fork` and `copy`: a new drive that begins with a copy of a snapshot, without an instance.
+
+use anyhow::anyhow;
+
+use super::ending::Ending;
+use super::lookup::Listing;
+use super::preflight::DriveFacts;
+use super::request::Request;
+use super::state::{Session, begin};
+use crate::cloud::Cloud;
+use crate::drive::plan::CopyOrder;
+use crate::drive::tags::{self, SnapshotKind, VolumeTags};
+use crate::drive::{Goal, Outcome};
+use crate::ec2::{Snapshot, SnapshotState, Volume, VolumeState};
+use crate::failure::{Exit, Failure};
+use crate::ids::{DriveAt, DriveName};
+use crate::ssh::UserKey;
+
+/// What a new drive is a copy of.
+pub(crate) struct Original {
+    /// The drive, and the generation; without one the newest.
+    pub(crate) of: DriveAt,
+    /// Where that is.
+    pub(crate) cloud: Cloud,
+}
+
+/// Makes the drive of `request`, which must be new, of a copy of `original`. Returns the exit code.
+pub(crate) async fn fork(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+    original: Original,
+) -> Result<u8, Failure> {
+    let here = cloud.ec2.region().to_owned();
+    let of = Request {
+        drive: original.of.name.clone(),
+        ..request.clone()
+    };
+    let (order, of) = find(of, original, key.clone()).await?;
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    let facts = session.check(listing).await?;
+    session.demand_new(&facts, &order, &of)?;
+    session.copy_to(order, &of, &here).await
+}
+
+/// Makes the drive of `request` as a fork of `of`, unless there is one of that name. Returns the exit
+/// code.
+pub(crate) async fn fork_once(
+    request: Request,
+    cloud: Cloud,
+    key: UserKey,
+    of: DriveAt,
+) -> Result<u8, Failure> {
+    let listing = Listing::of(&cloud.ec2, &request.drive).await?;
+    let is_pending = |it: &Snapshot| it.state == SnapshotState::Pending;
+    let is_there = listing.instances.iter().any(|it| it.state.is_live())
+        || listing.volumes.iter().any(is_left)
+        || listing.snapshots.iter().any(|it| !is_pending(it));
+    if is_there {
+        return Ok(0);
+    }
+    let original = Original {
+        of,
+        cloud: cloud.clone(),
+    };
+    fork(request, cloud, key, original).await
+}
+
+/// The order for a copy of `original`, and what that is a copy of.
+async fn find(
+    request: Request,
+    original: Original,
+    key: UserKey,
+) -> Result<(CopyOrder, DriveAt), Failure> {
+    let Original { of, cloud } = original;
+    let region = cloud.ec2.region().to_owned();
+    let (mut session, listing) = begin(request, cloud, key).await?;
+    let facts = session.check(listing).await?;
+    let found = session.find_saved(&facts, of.generation)?;
+    let of = DriveAt {
+        generation: Some(found.generation),
+        ..of
+    };
+    let mut snapshots = facts.snapshots.iter();
+    let source = snapshots.find(|snapshot| snapshot.id == found.snapshot);
+    let source = source.map(|snapshot| &snapshot.tags);
+    let copy = tags::fork(&source.cloned().unwrap_or_default(), &found.snapshot, &of);
+    let (own, tags) = copy.map_err(|error| Failure::new(Exit::Failed, error))?;
+    let (name, generation) = (&of.name, found.generation);
+    if own.kind == SnapshotKind::Crashed {
+        session.report.print(&format!(
+            "the host of generation {generation} of {name} vanished: this is what its volume held"
+        ));
+    }
+    if facts.host.is_some() {
+        session.report.print(&format!(
+            "{name} is up: the copy has generation {generation}, and nothing that changed since"
+        ));
+    }
+    let order = CopyOrder {
+        region,
+        source: found.snapshot,
+        op: own.op,
+        tags,
+    };
+    Ok((order, of))
+}
+
+/// Whether the volume is part of a drive, and there.
+fn is_left(volume: &Volume) -> bool {
+    !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
+        && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
+}
+
+impl Session {
+    /// Refuses a drive that has any part, but for the same copy that is under way.
+    fn demand_new(
+        &self,
+        facts: &DriveFacts,
+        order: &CopyOrder,
+        of: &DriveAt,
+    ) -> Result<(), Failure> {
+        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        let is_begun = |snapshot: &Snapshot| {
+            snapshot.state == SnapshotState::Pending
+                && tags::read_snapshot(&snapshot.tags).is_ok_and(|own| own.op == order.op)
+        };
+        let is_new = facts.host.is_none()
+            && !facts.volumes.iter().any(is_left)
+            && facts.snapshots.iter().all(is_begun);
+        if is_new {
+            return Ok(());
+        }
+        let from = facts.snapshots.iter();
+        let from = from.filter_map(|snapshot| tags::forked_from(&snapshot.tags));
+        let same = of.to_string();
+        let (error, hint) = if from.clone().any(|from| from == same) {
+            (
+                anyhow!("there is a drive {drive} already, a copy of {of}"),
+                format!("{command} connect {drive} goes on with it"),
+            )
+        } else {
+            (
+                anyhow!("there is a drive {drive} already"),
+                format!("another name, or {command} delete {drive}"),
+            )
+        };
+        Err(Failure::new(Exit::Usage, error).hint(hint))
+    }
+
+    async fn copy_to(&mut self, order: CopyOrder, of: &DriveAt, here: &str) -> Result<u8, Failure> {
+        let (drive, command) = (self.request.drive.clone(), self.cloud.command.clone());
+        let is_afar = order.region != here;
+        if is_afar {
+            self.report.print(&format!(
+                "EC2 copies the data from {} to {here}, and bills its transfer; Ctrl-C ends the \
+                 waiting alone, the copy goes on",
+                order.region
+            ));
+        }
+        let (outcome, asked) = self.run(Goal::Copied(Box::new(order))).await;
+        let copied = match &outcome {
+            Outcome::StoppedWaiting(left) => return Err(stopped(&drive, left.clone(), &command)),
+            Outcome::Copied {
+                snapshot,
+                generation,
+            } => Some((snapshot.its(), *generation)),
+            _ => None,
+        };
+        let code = self.finish(asked.map_or(Ending::Exit(0), Ending::Asked), outcome)?;
+        if let Some((snapshot, generation)) = copied {
+            let place = if is_afar {
+                format!(" in {here}")
+            } else {
+                String::new()
+            };
+            self.report.note(&format!(
+                "{drive}{place} is a copy of {of}: {snapshot}; {command} connect {drive} goes on from \
+                 generation {generation}"
+            ));
+        }
+        Ok(code)
+    }
+}
+
+/// The failure of a copy that was not waited for.
+fn stopped(drive: &DriveName, left: crate::drive::Left, command: &str) -> Failure {
+    let (error, hint) = if left.0.is_empty() {
+        (
+            anyhow!("stopped: nothing of {drive} is known to be made"),
+            format!("{command} list {drive} shows what there is of it"),
+        )
+    } else {
+        (
+            anyhow!("stopped waiting: EC2 goes on with the copy"),
+            format!("{command} connect {drive} waits for it"),
+        )
+    };
+    Failure::new(Exit::TryAgain, error).left(left).hint(hint)
+}
