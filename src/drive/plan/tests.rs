@@ -1,6 +1,7 @@
 //! The plan as tables: what is seen, and what follows.
 
 mod checkpoint;
+mod copied;
 mod fixtures;
 mod lease;
 mod parked;

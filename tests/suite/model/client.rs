@@ -406,7 +406,9 @@ impl Client {
                 };
             }
             Next::Done(Done::Ready { .. }) => self.at = At::Inside { wrote: false },
-            Next::Done(Done::Saved(_) | Done::Parked(_) | Done::Deleted | Done::Renamed) => {
+            Next::Done(
+                Done::Saved(_) | Done::Parked(_) | Done::Deleted | Done::Renamed | Done::Copied(..),
+            ) => {
                 let end = self.verdict.take().unwrap_or(End::Saved);
                 self.over(end);
             }

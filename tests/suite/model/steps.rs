@@ -448,7 +448,9 @@ impl Client {
             }
             Step::Rename { snapshot, .. } => Call::Rename(number(snapshot.as_str())),
             Step::Fork { head, .. } => Call::Fork(number(&head.to_string())),
-            Step::ShowConsole(_) | Step::MarkUuid { .. } => return Err(Ok(Made::Nothing)),
+            Step::ShowConsole(_) | Step::MarkUuid { .. } | Step::CopySnapshot(_) => {
+                return Err(Ok(Made::Nothing));
+            }
         })
     }
 

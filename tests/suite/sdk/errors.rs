@@ -202,6 +202,34 @@ async fn a_call_that_never_arrives_is_ambiguous_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_copy_is_made_with_its_tags_and_never_attempted_twice() {
+    let scene = Scene::new(Preset::Fast);
+    let order = volume_order("v");
+    let volume = scene.ec2.create_volume(&order).await.unwrap().id;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let source = scene.ec2.create_snapshot(&volume, &tags(&[])).await;
+    let source = source.unwrap().id;
+    let region = scene.ec2.region().to_owned();
+    let early = scene.ec2.copy_snapshot(&region, &source, &tags(&[])).await;
+    assert_eq!(early.unwrap_err().kind, Kind::State);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let own = tags(&[("xdrive:op", "a copy")]);
+    let copy = scene.ec2.copy_snapshot(&region, &source, &own).await;
+    let copy = scene.ec2.snapshot(&copy.unwrap()).await.unwrap().unwrap();
+    assert_eq!(copy.volume.unwrap().as_str(), "vol-ffffffff");
+    assert_eq!(copy.tags, own);
+    let afar = scene.ec2.copy_snapshot("us-west-2", &source, &own).await;
+    assert_eq!(afar.unwrap_err().kind, Kind::NotFound);
+
+    scene.connector.calls();
+    scene.connector.trouble("CopySnapshot", Trouble::AnswerLost);
+    let lost = scene.ec2.copy_snapshot(&region, &source, &own).await;
+    assert_eq!(lost.unwrap_err().kind, Kind::Ambiguous);
+    assert_eq!(scene.connector.calls(), ["CopySnapshot"]);
+    assert_eq!(scene.ec2.snapshots(DRIVE).await.unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_snapshot_is_never_attempted_twice() {
     let scene = Scene::new(Preset::Fast);
     let volume = scene

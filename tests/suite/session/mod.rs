@@ -16,6 +16,7 @@ mod dry_run;
 mod endings;
 mod failures;
 mod first;
+mod forked;
 mod forwards;
 mod gc;
 mod global_options;
