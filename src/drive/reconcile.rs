@@ -7,6 +7,7 @@
 mod act;
 mod checkpoint;
 mod checks;
+mod copy;
 mod destroy;
 mod leave;
 mod make;

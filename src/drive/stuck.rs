@@ -247,9 +247,10 @@ impl Stuck {
                     _ => snapshots.collect(),
                 }
             }
-            Why::Leaving(Leaving::Deleted) => vec![format!("xdrive delete {drive}")],
+            Why::Leaving(Leaving::Deleted) | Why::CopyFailed(_) => {
+                vec![format!("xdrive delete {drive}")]
+            }
             Why::Leaving(Leaving::Renamed(to)) => vec![format!("xdrive rename {drive} {to}")],
-            Why::CopyFailed(_) => vec![format!("xdrive delete {drive}")],
             Why::NotNew => vec![format!("xdrive list {drive} -v")],
             Why::NotAtRest => vec![format!("xdrive stop {drive}")],
             _ => Vec::new(),

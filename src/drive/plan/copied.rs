@@ -38,8 +38,8 @@ pub(super) fn copied(view: &View, order: &CopyOrder) -> Next {
     if is_taken {
         return view.stuck(Why::NotNew);
     }
-    if seen.snapshots.iter().any(|snapshot| snapshot.is_deleting) {
-        return view.stuck(Why::BeingDeleted);
+    if let Some(leaving) = seen.snapshots.iter().find_map(|it| it.leaving.clone()) {
+        return view.stuck(Why::Leaving(leaving));
     }
     let first = |state: SnapshotState| seen.snapshots.iter().find(|it| it.state == state);
     if let Some(copy) = first(SnapshotState::Completed) {

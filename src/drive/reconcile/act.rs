@@ -10,15 +10,12 @@ use super::super::event::Event;
 use super::super::host_error::HostError;
 use super::super::hosts::{Hosts, RECORD_LIFE};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
-use super::super::plan::{CopyOrder, Step};
+use super::super::plan::Step;
 use super::super::pools::Pool;
 use super::super::stuck::Head;
 use super::super::superblock;
 use super::super::tags::{self, Record, Settings, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
-
-/// How old a look may be on which a new drive is made of a copy.
-const LOOK_LIFE: Duration = Duration::from_secs(5);
 
 impl<H: Hosts> Reconciler<H> {
     /// Carries out `step`, planned on what was `seen`; returns the id of what it made, or the name
@@ -380,29 +377,6 @@ impl<H: Hosts> Reconciler<H> {
             Err(error) => {
                 if !may_have_happened(&error) {
                     self.overlay.me.attempts.pop();
-                }
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Copies a snapshot to this drive. A copy on an old look could join a drive that somebody made
-    /// since.
-    async fn copy(&mut self, order: &CopyOrder, seen: &Observed) -> Result<String, RunError> {
-        if self.clock.boot().since(seen.began) > LOOK_LIFE {
-            return Err(RunError::Changed("the look at the drive is old".to_owned()));
-        }
-        let mut tags = tags::common(&self.drive, &self.overlay.who);
-        tags.extend(order.tags.clone());
-        let copied = self.ec2.copy_snapshot(&order.region, &order.source, &tags);
-        match copied.await {
-            Ok(id) => {
-                self.overlay.me.announced = Some(self.clock.boot());
-                Ok(id.to_string())
-            }
-            Err(error) => {
-                if may_have_happened(&error) {
-                    self.overlay.me.unsure = Some(self.clock.boot());
                 }
                 Err(error.into())
             }

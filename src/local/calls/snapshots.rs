@@ -160,7 +160,7 @@ pub(super) fn copy(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         description: description.to_owned(),
         started: now,
         completed: now + change.local.delays().completed,
-        origin: Some(source.origin().to_owned()),
+        origin: Some(origin(source).to_owned()),
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
         ..source.clone()
     };
