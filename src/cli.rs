@@ -166,7 +166,7 @@ pub struct Cli {
 
     /// Answer every question with yes.
     ///
-    /// Such as whether to launch on demand where no spot is to be had.
+    /// Such as whether to launch on demand where no spot is to be had, or to delete a drive.
     #[arg(short, long, global = true, hide_short_help = true, help_heading = OUTPUT)]
     pub yes: bool,
 

@@ -31,6 +31,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let what = generation.map_or(Deletion::Whole, Deletion::Of);
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::delete(request, cloud, key(&paths)?, what).await
+        let names = super::names(&cloud, &paths);
+        let goes = matches!(what, Deletion::Whole).then(|| request.drive.clone());
+        let code = session::delete(request, cloud, key(&paths)?, what).await?;
+        if let (Some(names), Some(drive)) = (names, goes) {
+            names.remove(&drive);
+        }
+        Ok(code)
     })
 }

@@ -27,13 +27,18 @@ pub struct Args {
 /// Forks. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let request = super::request(args.new, args.shared, Reach::default());
+    let request = super::request(args.new.clone(), args.shared, Reach::default());
     super::block_on(async {
         let cloud = context.open(&paths).await?;
+        let names = super::names(&cloud, &paths);
         let original = Original {
             of: args.drive,
             cloud: cloud.clone(),
         };
-        session::fork(request, cloud, key(&paths)?, original).await
+        let code = session::fork(request, cloud, key(&paths)?, original).await?;
+        if let Some(names) = names {
+            names.add(&args.new);
+        }
+        Ok(code)
     })
 }

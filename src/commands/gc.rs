@@ -293,7 +293,7 @@ fn notes(entry: &Entry) -> Vec<String> {
         .map(|id| format!("a root disk without an instance ({id})"))
         .collect();
     if entry.drive.contains(".fork-") {
-        notes.push("a fork that was not chosen: kept until somebody deletes it".to_owned());
+        notes.push("a lineage that was not chosen: `xdrive delete` deletes it".to_owned());
     }
     notes
 }

@@ -286,9 +286,9 @@ impl Entry {
                 older.id,
                 older.generation.unwrap_or_default()
             ),
-            None if drive.contains(".fork-") => format!(
-                "aws ec2 delete-snapshot --snapshot-id {failed}\n  deletes what is left of it"
-            ),
+            None if drive.contains(".fork-") => {
+                format!("{command} delete {drive}\n  deletes what is left of it")
+            }
             None => format!("{command} connect {drive} --from empty\n  begins anew"),
         };
         self.advice = Some(format!(

@@ -30,6 +30,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let request = super::request(args.drive, args.shared, Reach::default());
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::rename(request, cloud, key(&paths)?, args.to).await
+        let (names, drive) = (super::names(&cloud, &paths), request.drive.clone());
+        let code = session::rename(request, cloud, key(&paths)?, args.to.clone()).await?;
+        if let Some(names) = names {
+            names.remove(&drive);
+            names.add(&args.to);
+        }
+        Ok(code)
     })
 }

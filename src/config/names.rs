@@ -56,6 +56,16 @@ impl Names {
         self.keep(&names, Some(changed.unwrap_or(SystemTime::UNIX_EPOCH)));
     }
 
+    /// Takes away the name of a drive that there is no more. The others are as old as they were.
+    pub fn remove(&self, drive: &DriveName) {
+        let Some((mut names, _)) = self.read() else {
+            return;
+        };
+        let changed = std::fs::metadata(&self.0).and_then(|file| file.modified());
+        names.retain(|name| name != drive.as_str());
+        self.keep(&names, changed.ok());
+    }
+
     /// Writes the names, as those of the time `changed`, or of now.
     fn keep(&self, names: &[String], changed: Option<SystemTime>) {
         let Some(folder) = self.0.parent() else {
@@ -98,5 +108,7 @@ mod tests {
         let (known, age) = names.read().unwrap();
         assert_eq!(known, ["alpha", "beta"]);
         assert!(age < Duration::from_hours(1), "{age:?}");
+        names.remove(&beta);
+        assert_eq!(names.read().unwrap().0, ["alpha"]);
     }
 }

@@ -168,13 +168,12 @@ impl Session {
             let error = anyhow!("nothing is deleted without a yes, and nobody can be asked here");
             return Err(Failure::new(Exit::Usage, error).hint("--yes answers"));
         }
-        if ask_name(&mut self.signals, &self.report, question, word).await {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Exit::Interrupted,
-            anyhow!("nothing was deleted"),
-        ))
+        let exit = match ask_name(&mut self.signals, &self.report, question, word).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => Exit::Interrupted,
+            Err(end) => Exit::from(end),
+        };
+        Err(Failure::new(exit, anyhow!("nothing was deleted")))
     }
 }
 

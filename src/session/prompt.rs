@@ -65,7 +65,7 @@ pub async fn ask(signals: &mut Signals, report: &Report, question: &str, default
     }
     let end = Instant::now() + ANSWER;
     loop {
-        let answer = line(signals, report, question, end).await;
+        let answer = line(signals, report, question, end).await.ok().flatten();
         match answer.map(|answer| answer.to_lowercase()).as_deref() {
             Some("") => return default,
             Some("y" | "yes") => return true,
@@ -79,27 +79,29 @@ pub async fn ask(signals: &mut Signals, report: &Report, question: &str, default
     }
 }
 
-/// Asks for a `word` that is to be typed; anything else is a no, as in [`ask`].
+/// Asks for a `word` that is to be typed; anything else is a no, and no answer within [`ANSWER`]. An
+/// error is the signal that ended the question.
 pub(super) async fn ask_name(
     signals: &mut Signals,
     report: &Report,
     question: &str,
     word: &str,
-) -> bool {
+) -> Result<bool, End> {
     let answer = line(signals, report, question, Instant::now() + ANSWER).await;
-    if answer.is_none() {
+    if !matches!(answer, Ok(Some(_))) {
         report.print("");
     }
-    answer.as_deref() == Some(word)
+    Ok(answer?.as_deref() == Some(word))
 }
 
-/// The answer to a question, without spaces around it; none by `end`, or after a signal.
+/// The answer to a question, without spaces around it; none by `end`. An error is the signal that
+/// ended it.
 async fn line(
     signals: &mut Signals,
     report: &Report,
     question: &str,
     end: Instant,
-) -> Option<String> {
+) -> Result<Option<String>, End> {
     let mut answer = pin!(answer());
     report.ask(question);
     let answer = loop {
@@ -107,7 +109,7 @@ async fn line(
             answer = &mut answer => break answer.ok().flatten(),
             () = sleep_until(end) => break None,
             signal = signals.next() => match signal {
-                Signal::End(_) => break None,
+                Signal::End(end) => return Err(end),
                 Signal::Job(Job::Suspend) => {
                     report.suspend();
                     report.ask(question);
@@ -116,7 +118,7 @@ async fn line(
             },
         }
     };
-    answer.map(|answer| answer.trim().to_owned())
+    Ok(answer.map(|answer| answer.trim().to_owned()))
 }
 
 impl Session {

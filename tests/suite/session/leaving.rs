@@ -1,5 +1,6 @@
 //! `xdrive delete` and `xdrive rename`: a drive at rest goes, or gets another name, whole.
 
+use rustix::process::Signal;
 use xdrive::local::Fault;
 
 use super::simulated::{paper, plant, with_saves, with_volume};
@@ -162,6 +163,10 @@ fn a_renamed_drive_goes_on_and_is_deleted_once_its_name_is_typed() {
     let there = site.session("lab", &["cat", "/work/note"]);
     assert_eq!(there.is(0).stdout, "kept\n");
     site.is_saved("lab", 2);
+    let mut pty = site.in_terminal(&["delete", "lab"]);
+    pty.see("type lab to delete it for good:");
+    pty.signal(Signal::TERM);
+    assert_eq!(pty.wait_within(super::site::SESSION), 143);
     for (answer, code, kinds) in [("demo\r", 130, 2), ("lab\r", 0, 0)] {
         let mut pty = site.in_terminal(&["delete", "lab"]);
         pty.see("type lab to delete it for good:");

@@ -68,8 +68,10 @@ fn a_drive_whose_only_snapshot_failed_is_not_called_saved() {
     let fork = site.drive("demo.fork-1");
     assert_eq!(fork["state"], "failed", "{fork}");
     let advice = fork["advice"].as_str().unwrap();
-    let command = format!("aws ec2 delete-snapshot --snapshot-id {snapshot}\n");
-    assert!(advice.contains(&command), "{advice}");
+    let command = "xdrive --local delete demo.fork-1\n";
+    assert!(advice.contains(command), "{advice}");
+    site.run(&["delete", "demo.fork-1", "--yes"]).is(0);
+    assert_eq!(site.drive("demo.fork-1"), serde_json::Value::Null);
 }
 
 #[test]
