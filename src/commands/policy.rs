@@ -348,6 +348,7 @@ mod tests {
         assert_eq!(
             tagging[1]["StringEquals"]["ec2:CreateAction"],
             json!([
+                "CopySnapshot",
                 "CreateSecurityGroup",
                 "CreateSnapshot",
                 "CreateVolume",

@@ -29,7 +29,6 @@ use super::timing::Timing;
 
 pub use checkpoint::Skipped;
 pub(super) use checkpoint::{outdated, prune};
-pub use copied::CopyOrder;
 pub use step::{Done, Goal, Next, Step, Waiting};
 
 use step::View;

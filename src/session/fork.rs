@@ -8,7 +8,7 @@ use super::preflight::DriveFacts;
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
-use crate::drive::plan::CopyOrder;
+use crate::drive::CopyOrder;
 use crate::drive::tags::{self, SnapshotKind, VolumeTags};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Snapshot, SnapshotState, Volume, VolumeState};
@@ -167,7 +167,7 @@ impl Session {
             } => Some((snapshot.its(), *generation)),
             _ => None,
         };
-        let code = self.finish(asked.map_or(Ending::Exit(0), Ending::Asked), outcome)?;
+        self.report_outcome(outcome)?;
         if let Some((snapshot, generation)) = copied {
             let place = if is_afar {
                 format!(" in {here}")
@@ -179,7 +179,7 @@ impl Session {
                  generation {generation}"
             ));
         }
-        Ok(code)
+        Self::code(asked.map_or(Ending::Exit(0), Ending::Asked))
     }
 }
 

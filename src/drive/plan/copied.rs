@@ -7,23 +7,10 @@
 //! it.
 
 use super::super::observed::{SeenInstance, SeenSnapshot, SeenVolume};
+use super::super::source::CopyOrder;
 use super::super::stuck::Why;
 use super::step::{Done, Next, Step, View, Waiting};
-use crate::ec2::{SnapshotState, Tags};
-use crate::ids::SnapshotId;
-
-/// The copy that a drive is to begin with.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CopyOrder {
-    /// The region of the snapshot that is copied.
-    pub region: String,
-    /// That snapshot.
-    pub source: SnapshotId,
-    /// The copy's `xdrive:op`.
-    pub op: String,
-    /// Its tags, but for those that all things of the drive have.
-    pub tags: Tags,
-}
+use crate::ec2::SnapshotState;
 
 /// Plans the copy.
 pub(super) fn copied(view: &View, order: &CopyOrder) -> Next {

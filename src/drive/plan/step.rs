@@ -7,10 +7,9 @@ use jiff::Timestamp;
 
 use super::super::observed::Observed;
 use super::super::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
-use super::super::source::Source;
+use super::super::source::{CopyOrder, Source};
 use super::super::stuck::{Head, Left, Stuck, Why};
 use super::super::tags::{Leaving, SnapshotKind};
-use super::copied::CopyOrder;
 use crate::clock::BootTime;
 use crate::drive::timing::Timing;
 use crate::ec2::Zone;

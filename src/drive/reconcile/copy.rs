@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
-use super::super::plan::CopyOrder;
+use super::super::source::CopyOrder;
 use super::super::tags;
 use super::act::may_have_happened;
 use super::{Reconciler, RunError};

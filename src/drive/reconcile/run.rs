@@ -368,11 +368,10 @@ impl Run {
     }
 
     fn fail(&mut self, error: RunError) -> Outcome {
-        let left = self.left.clone();
         self.conclude(Outcome::Failed(RunFailure {
             error,
             also: None,
-            left,
+            left: self.left.clone(),
         }))
     }
 

@@ -105,9 +105,10 @@ fn a_drive_that_somebody_connects_to_meanwhile_stays() {
 
 #[test]
 fn a_drive_that_is_being_deleted_is_not_mounted() {
+    // What is read again is the snapshot alone, so the mark is all that keeps another client away.
     let [deleted, _] = sleeps(
-        &[(1, Asleep::Before(|step| matches!(step, Step::Discard(_))))],
-        90,
+        &[(1, Asleep::Again(|step| matches!(step, Step::Discard(_))))],
+        60,
     );
     is_caught(Broken::MountsLeaving, P1_USED, &deleted);
 }

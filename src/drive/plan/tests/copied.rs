@@ -2,7 +2,8 @@
 
 use super::fixtures::*;
 use crate::drive::observed::{Observed, SeenSnapshot};
-use crate::drive::plan::{CopyOrder, Done, Goal, Next};
+use crate::drive::plan::{Done, Goal, Next};
+use crate::drive::CopyOrder;
 use crate::drive::stuck::{Head, Why};
 use crate::ec2::{SnapshotState, Tags};
 use crate::ids::Generation;
