@@ -480,7 +480,7 @@ impl DriveCommand {
             Self::Run(args) => run::run(*args, context),
             Self::Attach(args) => attach::run(args, context),
             Self::Logs(args) => logs::run(args, context),
-            Self::Ps(args) => ps::run(args, context),
+            Self::Ps(args) => ps::run(&args, context),
             Self::Ports(args) => ports::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),

@@ -278,7 +278,7 @@ impl Failures {
 }
 
 /// The worse of two exits: stuck needs a choice, any other may pass by itself.
-fn worse(known: Option<Exit>, new: Exit) -> Option<Exit> {
+pub(super) fn worse(known: Option<Exit>, new: Exit) -> Option<Exit> {
     match known {
         Some(Exit::Stuck) => known,
         None => Some(new),

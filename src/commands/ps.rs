@@ -4,15 +4,19 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use tokio::task::LocalSet;
 
 use super::flags::Reach;
+use super::gc::worse;
 use super::{Context, key, print};
 use crate::cloud::Cloud;
 use crate::drive::tags;
-use crate::failure::Failure;
+use crate::ec2::Ownership;
+use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::report;
-use crate::session::{self, Listed};
+use crate::session::{self, Listed, Request};
+use crate::ssh::UserKey;
 
 /// `xdrive ps`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
 
-    /// Look although a drive is another caller's.
+    /// Look although a drive is another caller's; without NAME, at those of all callers.
     ///
     /// Callers are IAM users and roles.
     #[arg(long)]
@@ -59,42 +63,100 @@ struct Row {
     status: Option<u8>,
     /// The last line that it printed.
     last: String,
+    /// What its instance costs so far in US dollars, if the price is known.
+    dollars_so_far: Option<f64>,
 }
 
-/// Lists the runs. Returns the exit code.
-pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+/// Lists the runs. Returns the exit code: that of the worst failure, where a drive has one.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let reach = super::reach(args.reach, &paths)?;
+    let reach = super::reach(args.reach.clone(), &paths)?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let drives = match args.drive {
-            Some(drive) => vec![drive],
-            None => up(&cloud).await?.into_iter().collect(),
-        };
-        let mut rows = Vec::new();
-        let mut text = String::new();
-        for drive in drives {
-            let request = super::request(drive.clone(), args.shared, reach.clone());
-            let listed = session::list_runs(request, cloud.clone(), key(&paths)?).await?;
-            let found = rows_of(&drive, &listed, args.all, &cloud);
-            text.push_str(&text_of(&drive, &listed, &found));
-            rows.extend(found);
+        let request = |drive| super::request(drive, args.shared, reach.clone());
+        let key = key(&paths)?;
+        if let Some(drive) = args.drive.clone() {
+            let listed = session::list_runs(request(drive.clone()), cloud.clone(), key).await?;
+            return shown(&[(drive, listed)], args, &cloud);
         }
-        if args.json {
-            return Ok(report::json(&rows).map(|()| 0)?);
+        let drives = up(&cloud, args.shared).await?;
+        let requests = drives.into_iter().map(request);
+        let (listed, failures) = of_each(requests, &cloud, &key).await;
+        let mut worst = None;
+        for failure in &failures {
+            report::error(&format!(
+                "{}\n",
+                failure.shown(args.json, failure.exit.code())
+            ));
+            worst = worse(worst, failure.exit);
         }
-        if text.is_empty() {
+        if listed.is_empty() && failures.is_empty() && !args.json {
             report::error("no drive is up\n");
         }
-        print(&text)
+        let code = shown(&listed, args, &cloud)?;
+        Ok(worst.map_or(code, Exit::code))
     })
 }
 
-/// The drives that are up.
-async fn up(cloud: &Cloud) -> Result<BTreeSet<DriveName>, Failure> {
+/// The runs of the drive of each request, and the failures of those that cannot be listed. Hosts are
+/// asked side by side: one that does not answer keeps none of the others waiting.
+async fn of_each(
+    requests: impl Iterator<Item = Request>,
+    cloud: &Cloud,
+    key: &UserKey,
+) -> (Vec<(DriveName, Listed)>, Vec<Failure>) {
+    let (mut listed, mut failures) = (Vec::new(), Vec::new());
+    // A session's parts stay on one thread.
+    let local = LocalSet::new();
+    let asked: Vec<_> = requests
+        .map(|request| {
+            let drive = request.drive.clone();
+            let listing = session::list_runs(request, cloud.clone(), key.clone());
+            (drive, local.spawn_local(listing))
+        })
+        .collect();
+    local
+        .run_until(async {
+            for (drive, asked) in asked {
+                match asked.await {
+                    Ok(Ok(runs)) => listed.push((drive, runs)),
+                    Ok(Err(failure)) => failures.push(Failure {
+                        error: failure.error.context(format!("{drive} is not listed")),
+                        ..failure
+                    }),
+                    Err(error) => failures.push(Failure::new(Exit::Failed, error)),
+                }
+            }
+        })
+        .await;
+    (listed, failures)
+}
+
+/// Prints what is listed. Returns the exit code 0.
+fn shown(listed: &[(DriveName, Listed)], args: &Args, cloud: &Cloud) -> Result<u8, Failure> {
+    let mut rows = Vec::new();
+    let mut text = String::new();
+    for (drive, listed) in listed {
+        let found = rows_of(drive, listed, args.all, cloud);
+        text.push_str(&text_of(drive, listed, &found));
+        rows.extend(found);
+    }
+    if args.json {
+        return Ok(report::json(&rows).map(|()| 0)?);
+    }
+    print(&text)
+}
+
+/// The drives that are up, and are the caller's or, where they are `shared`, anybody's.
+async fn up(cloud: &Cloud, shared: bool) -> Result<BTreeSet<DriveName>, Failure> {
+    let owner = cloud.ec2.owner().await?;
     let (instances, _, _) = cloud.ec2.everything().await?;
     let live = instances.iter().filter(|instance| instance.state.is_live());
-    let names = live.filter_map(|instance| instance.tags.get(tags::DRIVE)?.parse().ok());
+    let own = live.filter(|instance| {
+        let whose = tags::owner(&instance.tags);
+        shared || whose.is_empty() || Ownership::of(whose, &owner) == Ownership::Own
+    });
+    let names = own.filter_map(|instance| instance.tags.get(tags::DRIVE)?.parse().ok());
     Ok(names.collect())
 }
 
@@ -111,6 +173,7 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         seconds: run.length(now),
         status: run.status,
         last: run.last.clone(),
+        dollars_so_far: listed.dollars,
     });
     rows.collect()
 }

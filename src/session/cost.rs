@@ -99,10 +99,22 @@ impl Cost {
         }
     }
 
+    /// The cost of the instance until now in US dollars, if its price is known; its address, its
+    /// disk and the drive come to that.
+    pub(super) fn so_far(&self) -> Option<f64> {
+        let hour = self.price.get()?;
+        Some(dollars_for(self.seconds(), *hour))
+    }
+
+    /// How long the instance has run, in seconds.
+    fn seconds(&self) -> u64 {
+        let ran = self.clock.now().duration_since(self.launched);
+        u64::try_from(ran.as_secs()).unwrap_or(0)
+    }
+
     /// The cost until now, as lines of text.
     pub(super) fn text(&self) -> String {
-        let ran = self.clock.now().duration_since(self.launched);
-        let seconds = u64::try_from(ran.as_secs()).unwrap_or(0);
+        let seconds = self.seconds();
         let market = self.market;
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         let since = format!(
@@ -111,15 +123,13 @@ impl Cost {
         );
         let so_far = match self.price.get() {
             Some(hour) => {
-                // EC2 bills by the second, 60 at least (EC2 user guide, *Billing for Linux*).
-                let billed = Duration::from_secs(seconds.max(60)).as_secs_f64();
                 let beside = self.volume.get().map(|(size, speed)| {
                     let words = beside_words(*size, *speed);
                     format!(", {words}")
                 });
                 format!(
                     ": ${:.4} so far, ${hour:.4} an hour{}",
-                    hour * billed / 3600.0,
+                    dollars_for(seconds, *hour),
                     beside.unwrap_or_default()
                 )
             }
@@ -137,6 +147,13 @@ impl Cost {
     }
 }
 
+/// The US dollars for so many seconds of an instance at this price an hour. EC2 bills by the second,
+/// 60 at least (EC2 user guide, *Billing for Linux*).
+fn dollars_for(seconds: u64, hour: f64) -> f64 {
+    let billed = Duration::from_secs(seconds.max(60)).as_secs_f64();
+    hour * billed / 3600.0
+}
+
 /// Whether `volume` is attached to `host` and is the drive's, not the root disk.
 fn is_drive_on(host: &InstanceId, volume: &Volume) -> bool {
     let attachment = volume.attachment.as_ref();
@@ -145,4 +162,16 @@ fn is_drive_on(host: &InstanceId, volume: &Volume) -> bool {
             tags::read_volume(&volume.tags),
             Ok(VolumeTags::Drive { .. })
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_billed_by_the_second_and_for_a_minute_at_least() {
+        let is = |seconds, dollars: f64| (dollars_for(seconds, 0.36) - dollars).abs() < 1e-9;
+        assert!(is(3600, 0.36) && is(100, 0.01) && is(60, 0.006));
+        assert!(is(0, 0.006) && is(59, 0.006));
+    }
 }

@@ -35,6 +35,8 @@ pub struct Listed {
     pub instance: String,
     /// What it costs so far, in words.
     pub cost: String,
+    /// What it costs so far in US dollars, if its price is known.
+    pub dollars: Option<f64>,
     /// The runs, the oldest first.
     pub runs: Vec<Run>,
 }
@@ -57,6 +59,7 @@ pub async fn list_runs(request: Request, cloud: Cloud, key: UserKey) -> Result<L
     Ok(Listed {
         instance: instance.id.to_string(),
         cost: cost.text(),
+        dollars: cost.so_far(),
         runs,
     })
 }

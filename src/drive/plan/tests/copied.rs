@@ -1,9 +1,9 @@
 //! A drive that begins as a copy of another drive's snapshot, and the strangers that it may meet.
 
 use super::fixtures::*;
+use crate::drive::CopyOrder;
 use crate::drive::observed::{Observed, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
-use crate::drive::CopyOrder;
 use crate::drive::stuck::{Head, Why};
 use crate::ec2::{SnapshotState, Tags};
 use crate::ids::Generation;
