@@ -1,7 +1,9 @@
 //! xdrive beside OpenSSH: `cargo bench --bench ssh [-- ROUNDS]`, as root.
 //!
-//! Two sides lead into the same container of the same host, with the same key and over the same
-//! network, in turns, round by round:
+//! `XDRIVE_BENCH_PROGRAM` names an xdrive that is built already, to measure that one.
+//!
+//! Two sides lead into the same container of the same host, with the same key, ciphers in the same order,
+//! and over the same network, in turns, round by round:
 //!
 //! - *xdrive*: a session with forwards, its shell, and guests beside it, as users have them;
 //! - *OpenSSH*: the installed client with the same forwards, and `docker exec` in the container.

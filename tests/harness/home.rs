@@ -10,7 +10,11 @@ use anyhow::ensure;
 pub const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The xdrive that Cargo built for the calling test or benchmark: tests are in `deps`, beside it.
+/// `XDRIVE_BENCH_PROGRAM` names another one, to measure one that is built already.
 pub fn program() -> PathBuf {
+    if let Some(program) = std::env::var_os("XDRIVE_BENCH_PROGRAM") {
+        return program.into();
+    }
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();
     let program = profile.join("xdrive");

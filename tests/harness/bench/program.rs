@@ -21,6 +21,10 @@ pub const NAME: &str = "xdrive";
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// OpenSSH's client.
 pub const SSH: &str = "ssh";
+/// The ciphers that xdrive offers, in its order. OpenSSH's own begins with one that is a third slower
+/// where the CPU has AES.
+const CIPHERS: &str = "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,\
+                       aes256-ctr,aes192-ctr,aes128-ctr";
 
 /// The program, and the session of it that runs.
 pub struct Program {
@@ -128,7 +132,8 @@ impl Program {
         Ok(())
     }
 
-    /// OpenSSH to the host of `drive`, with the same key, without the command there.
+    /// OpenSSH to the host of `drive`, with the same key and what xdrive offers, without the command
+    /// there.
     pub async fn ssh(&self, drive: &str) -> anyhow::Result<Vec<String>> {
         let ec2 = open(&self.dir)?;
         let instances = ec2.instances(drive).await?;
@@ -142,6 +147,8 @@ impl Program {
             "-oBatchMode=yes".to_owned(),
             "-oStrictHostKeyChecking=accept-new".to_owned(),
             "-oLogLevel=ERROR".to_owned(),
+            format!("-oCiphers={CIPHERS}"),
+            "-oHostKeyAlgorithms=ssh-ed25519".to_owned(),
             format!("-oUserKnownHostsFile={}", known.display()),
             format!("-i{}", key.display()),
             format!("root@{address}"),
