@@ -26,10 +26,10 @@ pub struct Args {
     #[arg(short, long, help_heading = None)]
     pub detach: bool,
 
-    /// How long it may take, such as 24h or 3d.
+    /// How long it may take on its own, such as 24h or 3d.
     ///
     /// After that its host closes the drive and switches itself off; seven days at most
-    /// [default: 24h].
+    /// [default: 24h]. It begins anew as long as this computer is at the run.
     #[arg(long, value_name = "TIME", value_parser = quantity::lease, hide_short_help = true, help_heading = None)]
     pub max: Option<Duration>,
 
@@ -60,7 +60,12 @@ pub struct Args {
 /// Runs the command, or starts it. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let flags = [("-A", args.session.agent), ("--aws", args.session.aws)];
+    let flags = [
+        ("-A", args.session.agent),
+        ("--aws", args.session.aws),
+        ("-L", !args.session.forwards.is_empty()),
+        ("-R", !args.session.remote_forwards.is_empty()),
+    ];
     let needs_session = flags.iter().find(|(_, is_given)| *is_given);
     let needs_session = needs_session.map(|(flag, _)| *flag);
     let request = connect::request(args.session, &paths)?;
@@ -85,6 +90,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     if args.detach {
         options.agent = None;
         options.aws = false;
+        options.forwards.clear();
+        options.remote_forwards.clear();
     }
     options.keep = Some(args.max.or(options.keep).unwrap_or(MAX));
     let request = Request {

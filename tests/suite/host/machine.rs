@@ -1,11 +1,13 @@
 //! One instance and its disks; dropping it clears both.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use tokio::time::Instant;
 use xdrive::clock::Clock;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
@@ -312,11 +314,15 @@ impl Machine {
         let script = format!(
             "cd / && for p in {programs}; do f=$(readlink -f $(command -v $p)); echo $f; command -v $p; \
              ldd $f | grep -o '/[^ ]*'; done | sort -u > /tmp/list && \
-             tar -ch --no-recursion -T /tmp/list --hard-dereference tmp 2>/dev/null"
+             tar -ch --no-recursion -T /tmp/list --hard-dereference tmp 2>/dev/null | gzip"
         );
         let output = self.ssh.run(&script, b"").await.unwrap();
         assert_eq!(output.status, 0, "{output:?}");
-        output.stdout
+        // What a script may print is bounded.
+        let mut archive = Vec::new();
+        let mut unpacked = GzDecoder::new(&output.stdout[..]);
+        unpacked.read_to_end(&mut archive).unwrap();
+        archive
     }
 
     pub(super) async fn start(

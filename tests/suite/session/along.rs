@@ -209,10 +209,14 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     let refused = refused.output().unwrap();
     let printed = String::from_utf8_lossy(&refused.stderr);
     assert!(printed.contains("error: GetSessionToken: "), "{printed}");
-    let detached = site.run(&["run", "demo", "-d", "--aws", "--", "true"]);
-    detached
-        .is(2)
-        .reports("--aws is this computer's part, and with -d it leaves at once");
+    for flag in [&["--aws"][..], &["-L", "7001"]] {
+        let words = [&["run", "demo", "-d"], flag, &["--", "true"]].concat();
+        let error = format!(
+            "{} is this computer's part, and with -d it leaves at once",
+            flag[0]
+        );
+        site.run(&words).is(2).reports(&error);
+    }
     site.is_saved("demo", 1);
     let back = format!("7001:{}", moto.url().strip_prefix("http://").unwrap());
     let words = ["connect", "demo", "--aws", "-R", &back, "--", "sh", "-c"];
