@@ -1,13 +1,11 @@
 //! One instance and its disks; dropping it clears both.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use flate2::read::GzDecoder;
 use tokio::time::Instant;
 use xdrive::clock::Clock;
 use xdrive::host::boot::{BootOrder, Watch, user_data};
@@ -311,18 +309,25 @@ impl Machine {
 
     /// A root file system with these programs of the instance, as a tar.
     pub(super) async fn archive(&self, programs: &str) -> Vec<u8> {
+        /// In MiB; what a script may print is bounded.
+        const PART: usize = 4;
         let script = format!(
             "cd / && for p in {programs}; do f=$(readlink -f $(command -v $p)); echo $f; command -v $p; \
              ldd $f | grep -o '/[^ ]*'; done | sort -u > /tmp/list && \
-             tar -ch --no-recursion -T /tmp/list --hard-dereference tmp 2>/dev/null | gzip"
+             tar -ch --no-recursion -T /tmp/list --hard-dereference tmp 2>/dev/null >/tmp/archive.tar"
         );
         let output = self.ssh.run(&script, b"").await.unwrap();
         assert_eq!(output.status, 0, "{output:?}");
-        // What a script may print is bounded.
         let mut archive = Vec::new();
-        let mut unpacked = GzDecoder::new(&output.stdout[..]);
-        unpacked.read_to_end(&mut archive).unwrap();
-        archive
+        loop {
+            let skip = archive.len() / (PART << 20);
+            let part = format!("dd if=/tmp/archive.tar bs={PART}M skip={skip} count=1 status=none");
+            let part = self.ssh.run(&part, b"").await.unwrap();
+            archive.extend_from_slice(&part.stdout);
+            if part.stdout.len() < PART << 20 {
+                return archive;
+            }
+        }
     }
 
     pub(super) async fn start(
