@@ -125,7 +125,7 @@ fn sizes_ports_and_images_that_cannot_be_are_refused() {
         .reports("cannot read the image ./no.tar\n  caused by: No such file");
     connect(&site, &["--image", "/tmp"])
         .is(69)
-        .reports("it is not a file");
+        .reports("the folder has neither a devcontainer.json nor a Dockerfile");
     connect(&site, &["--from", "snapshot"])
         .is(2)
         .reports("snap-…");
