@@ -8,6 +8,7 @@ use std::pin::pin;
 use anyhow::anyhow;
 
 use super::ending::Ending;
+use super::fork::is_left;
 use super::outcome::run_failure;
 use super::preflight::DriveFacts;
 use super::prompt::{ask_name, can_ask};
@@ -15,9 +16,9 @@ use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
 use crate::drive::kept::Kept;
-use crate::drive::tags::{self, VolumeTags};
+use crate::drive::tags;
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Snapshot, VolumeState};
+use crate::ec2::Snapshot;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, SnapshotId};
 use crate::launch::offers::dollars;
@@ -31,8 +32,8 @@ pub(crate) enum Deletion {
     Of(Generation),
 }
 
-/// Deletes of the drive of `request`, which must have neither instance nor volume. Returns the exit
-/// code.
+/// Deletes the drive of `request`, or one of its saves. It must have neither instance nor volume.
+/// Returns the exit code.
 pub(crate) async fn delete(
     request: Request,
     cloud: Cloud,
@@ -52,10 +53,7 @@ impl Session {
     /// Refuses a drive that is not there, or not wholly saved.
     pub(super) fn demand_rest(&self, facts: &DriveFacts) -> Result<(), Failure> {
         let (drive, command) = (&self.request.drive, &self.cloud.command);
-        let has_volume = facts.volumes.iter().any(|volume| {
-            !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
-                && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
-        });
+        let has_volume = facts.volumes.iter().any(is_left);
         let part = match &facts.host {
             Some(host) => host.id.its(),
             None if has_volume => "a volume".to_owned(),

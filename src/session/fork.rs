@@ -107,7 +107,7 @@ async fn find(
 }
 
 /// Whether the volume is part of a drive, and there.
-fn is_left(volume: &Volume) -> bool {
+pub(super) fn is_left(volume: &Volume) -> bool {
     !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
         && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
 }
