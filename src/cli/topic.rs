@@ -48,7 +48,7 @@ pub(super) const TOPICS: [Topic; 11] = [
     },
     Topic {
         name: "generations",
-        about: "what a drive was: its files without a machine, forks, its end",
+        about: "what a drive was: files without a machine, forks, its end",
         markdown: include_str!("topics/generations.md"),
     },
     Topic {
