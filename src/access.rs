@@ -200,7 +200,9 @@ impl SshHosts {
             // The host does not have this session's lock any more.
             self.drop_lease(host);
         }
+        let client = self.client.as_ref();
         let holding = self.links.get(host).is_some_and(Link::is_held);
+        let is_own = |line: &str| is_own(line) || client.is_some_and(|client| client.has(line));
         let others = || contact.clients.iter().filter(|(_, line)| !is_own(line));
         let guests = others().filter(|(role, _)| *role == Role::Guest).count();
         let client = match &contact.attached {

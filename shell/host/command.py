@@ -1,17 +1,17 @@
 """A command that outlives the connection it is run over.
 
-    command.py start NAME BOUND LABEL CLIENT COMMAND…
-    command.py begin NAME BOUND LABEL CLIENT COMMAND…
+    command.py start NAME BOUND LABEL CLIENT LIMIT COMMAND…
+    command.py begin NAME BOUND LABEL CLIENT LIMIT COMMAND…
     command.py attach NAME OUTPUT ERRORS
     command.py leave NAME CLIENT
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
 the caller to it. `begin` only starts it, without any input. A host that closes starts none: both
-end with CLOSING then. LABEL is what people call it. CLIENT is the line of a client that the host
-has while the command runs (`session hold`), so that it does not count as unused; empty for none.
-`leave` gives a command that has none its client: no caller waits for it any more. `attach` attaches
-the caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard
-output and standard error that the caller has already. The first line of output is the answer:
+end with CLOSING then. LABEL is what people call it. CLIENT is the client that the host has while it
+runs (`client.py`), LIMIT how long it may take (`deadline.py`). `leave` changes the client: no caller
+waits for the command any more, or, where CLIENT is empty, its session ends it. `attach` attaches the
+caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard output and
+standard error that the caller has already. The first line of output is the answer:
 
     xdrive: command=new|same|none OUTPUT ERRORS INPUT open|ended
 
@@ -40,8 +40,9 @@ written round and round. The keeper ends once a caller has the exit status, or a
 ended and LINGER has passed without a caller; or BRIEF, if it was begun without one.
 
 A command that is a client, or that ends without a caller, leaves a record and the end of its output
-on the drive: `runs.py` reads both, and asks the keepers of those that run. After one that was a
-client the host's lease ends soon, unless the host is in use (`idle`).
+on the drive: `runs.py` reads both, and asks the keepers of those that run. One that is a client is
+on record from then on: it is lost with its host if that vanishes. After it the host's lease ends
+soon, unless the host is in use (`idle`).
 """
 
 import fcntl
@@ -51,7 +52,6 @@ import select
 import shutil
 import socket
 import struct
-import subprocess
 import sys
 import time
 import traceback
@@ -61,31 +61,31 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from enter import Started  # noqa: E402
+from client import Client  # noqa: E402
+from deadline import OVERDUE, Deadline  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
+from piped import PIPE, execute, ready  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
-PIPE = 1 << 20  # bytes that a pipe holds: fewer turns than with the kernel's 64 KiB
-SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ (fcntl(2)), which Python has from 3.10 on
 REPORT = 256 << 10  # bytes of input that arrive before the caller is informed
 LINGER = 7 * 86400  # seconds that an exit status is kept: no host waits longer for a client
 BRIEF = 900  # seconds that it is kept where the record is to be read
 
 
 def main(verb="", name="", *rest):
-    least = {"start": 4, "begin": 4, "attach": 2, "leave": 1}.get(verb, 9)
+    least = {"start": 5, "begin": 5, "attach": 2, "leave": 1}.get(verb, 9)
     if len(rest) < least or not name or "/" in name:
         sys.exit(
-            "usage: command.py start|begin NAME BOUND LABEL CLIENT COMMAND… "
+            "usage: command.py start|begin NAME BOUND LABEL CLIENT LIMIT COMMAND… "
             "| attach NAME OUTPUT ERRORS | leave NAME CLIENT"
         )
     if verb == "attach":
         sys.exit(attach(name, rest[:2], None))
     if verb == "leave":
         sys.exit(leave(name, rest[0]))
-    bound, label, client, *command = rest
-    order = (int(bound), label, client, command, verb == "start")
+    bound, label, client, limit, *command = rest
+    order = (int(bound), label, client, limit, command, verb == "start")
     sys.exit(attach(name, ("0", "0"), order) if verb == "start" else begin(name, order))
 
 
@@ -108,29 +108,11 @@ def begin(name, order):
 
 
 def leave(name, client):
-    """Has the keeper hold a client's lock while the command runs."""
     keeper = connect(name, None)
     if keeper is None:
         return 0  # it has ended, and its exit status was read
     keeper.send(b"+" + client.encode())
     return 0 if keeper.recv(16) else "the host does not keep the command"
-
-
-def hold(client):
-    """The process that holds a client's lock, which it has when this returns."""
-    script = 'sh "$0" hold | { grep -m 1 "^xdrive: attached="; exec cat > /dev/null; }'
-    # It hangs up with no connection.
-    inputs = {"XDRIVE_OWNER": client, "XDRIVE_ROLE": "guest", "XDRIVE_LEASE": "60"}
-    inputs["SSH_CONNECTION"] = ""
-    holds = subprocess.Popen(
-        ["sh", "-c", script, f"{HERE}/session"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **inputs},
-    )
-    if not holds.stdout.readline():
-        raise OSError("the host attaches no client")
-    return holds
 
 
 def connect(name, order):
@@ -172,7 +154,7 @@ def refuse_if_closing(order):
     sys.exit(CLOSING)
 
 
-def keep(listener, name, bound, label, client, command, has_input):
+def keep(listener, name, bound, label, client, limit, command, has_input):
     """The keeper's process: never returns."""
     spool = f"{SPOOLS}/{name}"
     try:
@@ -183,43 +165,27 @@ def keep(listener, name, bound, label, client, command, has_input):
         for stream, end in enumerate([nothing, nothing, log]):
             os.dup2(end, stream)
         os.chdir("/")
-        holds = hold(client) if client else None
+        client = Client(client)
         started, pipes = execute(command)
         keeper = Keeper(listener, started, pipes, spool, bound)
-        keeper.name, keeper.label, keeper.holds = name, label, holds
+        keeper.name, keeper.label, keeper.client = name, label, client
+        keeper.deadline = Deadline(name, limit)
+        if client.is_for_later:
+            keeper.linger = BRIEF
+        elif client.holds:
+            keeper.record()
         if not has_input:
             keeper.word, keeper.linger = "same", BRIEF
             keeper.is_input_over = True
             keeper.close_input()
         keeper.run()
+        client.leave()
     except Exception:  # the process has no other way to report it
         traceback.print_exc()
     finally:
         os.unlink(f"{FOLDER}/{name}")
         shutil.rmtree(spool, ignore_errors=True)
         os._exit(0)
-
-
-def execute(command):
-    """Starts the command; its process, and this side's ends of its standard streams."""
-    pipes = [os.pipe() for _ in range(3)]
-    streams = [writes if stream else reads for stream, (reads, writes) in enumerate(pipes)]
-    started = Started.of(command, streams)
-    own = []
-    for stream, (reads, writes) in enumerate(pipes):
-        os.close(writes if stream else reads)
-        own.append(reads if stream else writes)
-        ready(own[-1])
-    return started, own
-
-
-def ready(end):
-    """Makes an end of a pipe fit for the keeper."""
-    os.set_blocking(end, False)
-    try:
-        fcntl.fcntl(end, SET_PIPE_SIZE, PIPE)
-    except OSError:
-        pass  # a socket, or the user's pipes are many: it works as it is
 
 
 def frame(kind, payload):
@@ -260,7 +226,8 @@ class Keeper:
         self.word = "new"  # the next caller's first line has it
         self.status = None
         self.linger = LINGER
-        self.is_done = False
+        self.is_done = self.is_on_record = False
+        self.client, self.deadline = Client(""), Deadline("", "")
         self.began, self.ended = time.time(), None
         self.is_settled = False  # whether it has ended, and all that it wrote was read
 
@@ -273,9 +240,20 @@ class Keeper:
                 self.close_empty()
                 self.settle()
             self.fill()
-            left = until and max(0, until - time.monotonic())
-            reads, writes, _ = select.select(*self.wanted(), [], left)
+            reads, writes, _ = select.select(*self.wanted(), [], self.pause(until))
             self.handle(reads, writes)
+            if self.status is None:
+                self.deadline.act(self.started.pid, self.outputs[1])
+                if not self.caller and self.client.attach_if_due():
+                    self.record()
+
+    def pause(self, until):
+        """How many seconds nothing is due although nothing is to be read or written; none: for ever."""
+        moments = [until]
+        if self.status is None:
+            moments += [self.deadline.due, None if self.caller else self.client.due()]
+        moments = [moment for moment in moments if moment is not None]
+        return max(0, min(moments) - time.monotonic()) if moments else None
 
     def close_empty(self):
         """Closes the output of a command that has ended, once all of it was read. A process that it
@@ -291,13 +269,13 @@ class Keeper:
         if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
             return
         self.is_settled = True
-        if self.holds or not self.caller:
-            record(self.state(), self.outputs)
-        if self.holds:
-            self.holds.stdin.close()
-            self.holds.wait()
-            # It asks this process too, so it is not waited for here.
-            subprocess.Popen(["sh", f"{HERE}/idle"], stdin=subprocess.DEVNULL)
+        if self.is_on_record or not self.caller:
+            self.record()
+        self.client.end()
+
+    def record(self):
+        self.is_on_record = True
+        record(self.state(), self.outputs)
 
     def state(self, moment=0):
         return {
@@ -454,6 +432,8 @@ class Keeper:
         self.status = self.started.status()
         if self.status is None:
             return
+        if self.deadline.has_passed:
+            self.status = OVERDUE
         self.ended = time.time()
         self.close_input()
         for stream in self.outputs:
@@ -468,8 +448,10 @@ class Keeper:
             if words[:1] == b"?":
                 sock.send(json.dumps(self.state(float(words[1:] or 0))).encode())
             if words[:1] == b"+":
-                if not self.holds and self.status is None:
-                    self.holds = hold(words[1:].decode())
+                if self.status is None:
+                    self.client.change(words[1:].decode())
+                    if self.client.holds:
+                        self.record()
                 sock.send(b"kept")
             source, sink = streams
             seen = [int(word) for word in words.split()]
@@ -481,6 +463,7 @@ class Keeper:
             sock.close()
             return
         self.detach()
+        self.client.come()
         self.caller = Caller(sock, source, sink, given)
         self.caller.reported = self.arrived
         state = "ended" if self.is_input_over else "open"
@@ -492,6 +475,7 @@ class Keeper:
         if self.caller:
             self.caller.close()
             self.caller = None
+            self.client.go()
 
 
 main(*sys.argv[1:])

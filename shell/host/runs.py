@@ -1,11 +1,13 @@
 """Commands that run on this host, or ran on it: which, and what they printed.
 
     runs.py list
+    runs.py running
     runs.py logs NAME FROM [follow]
 
 `list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on
 the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`,
-the last line that it printed, and `is_kept`, whether a caller can attach to it.
+the last line that it printed, `is_kept`, whether a caller can attach to it, and `is_lost`, whether it vanished with its host:
+nobody knows its end. `running` prints a line `xdrive: running=NAME` for each that runs.
 
 `logs` writes what the command wrote: all that is kept where FROM is 0, what came in the last so
 many seconds where it is another number, and for `OUTPUT:ERRORS` what follows so many bytes of its
@@ -48,8 +50,10 @@ PAUSE = 0.2  # seconds between two looks at what a command wrote
 def main(verb="", name="", start="0", *rest):
     if verb == "list":
         return list_all()
+    if verb == "running":
+        return list_running()
     if verb != "logs" or not name or "/" in name:
-        sys.exit("usage: runs.py list | logs NAME SECONDS|OUTPUT:ERRORS [follow]")
+        sys.exit("usage: runs.py list | running | logs NAME SECONDS|OUTPUT:ERRORS [follow]")
     seen, moment = None, 0
     if ":" in start:
         seen = [int(place) for place in start.split(":")]
@@ -98,7 +102,8 @@ def recorded(name, moment=0):
     state = on_record(name)
     if state is None:
         return None
-    if state["ended"] < moment:
+    state["is_lost"] = state["status"] is None
+    if state["ended"] is not None and state["ended"] < moment:
         state["since"] = list(state["written"])
     for stream, output in enumerate(STREAMS):
         try:
@@ -115,10 +120,17 @@ def list_all():
         state = ask(name)
         if state:
             states[name] = {**state, "is_kept": True}
-    known = [{"is_kept": False, **state} for state in states.values() if state]
+    known = [{"is_kept": False, "is_lost": False, **state} for state in states.values() if state]
     for state in sorted(known, key=lambda state: state["began"]):
         state["last"] = last_line(state)
         print(f"xdrive: run={json.dumps(state)}")
+
+
+def list_running():
+    for name in names(FOLDER):
+        state = ask(name)
+        if state and state["status"] is None:
+            print(f"xdrive: running={name}")
 
 
 def last_line(state):
@@ -184,6 +196,9 @@ def logs(name, seen, moment, follows):
                     write(KINDS[stream], place + late, piece[late:])
                     ends[stream] = place + len(piece)
             at[stream] = max(start, written)
+        if state.get("is_lost"):
+            print(f"{name} vanished with its host, and its end is not on record", file=sys.stderr)
+            return 1
         if not follows or is_over(state):
             break
         if has_no_reader(PAUSE):

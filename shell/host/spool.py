@@ -14,7 +14,7 @@ import traceback
 
 FOLDER = "/run/xdrive/commands"  # a socket for each command
 SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
-RECORDS = "/v1/xdrive/runs"  # of commands that have ended
+RECORDS = "/v1/xdrive/runs"  # of commands that have ended, or may be lost
 MOST = 50  # records that are kept, the latest
 STREAMS = ["output", "errors"]
 CHUNK = 256 << 10
@@ -24,19 +24,24 @@ TIMES = 20000  # entries of that list: the last day
 
 
 def record(state, outputs):
-    """Leaves the state of a command that has ended, and the end of its outputs, on the drive. Where
-    none is mounted its folder is not there, and nothing is written."""
+    """Leaves the state of a command, and the end of its outputs, on the drive: of one that has ended,
+    and of one that runs without a caller, for when its host vanishes. Where no drive is mounted its
+    folder is not there, and nothing is written."""
     folder = f"{RECORDS}/{state['run']}"
     try:
         if not os.path.isdir(os.path.dirname(RECORDS)):
             return
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.utime(folder)  # one that was on record when it began is the latest now
         kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
         for entry in kept[:-MOST]:
             shutil.rmtree(entry.path)
         # The smallest first: the drive may be full.
-        with open(f"{folder}/record", "w") as file:
+        with open(f"{folder}/record.part", "w") as file:
             json.dump({**state, "kept": [stream.kept for stream in outputs]}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{folder}/record.part", f"{folder}/record")
         for stream, name in zip(outputs, STREAMS):
             # Whole or not at all: what is there is taken for the last bytes.
             with open(f"{folder}/{name}.part", "wb") as file:
@@ -44,7 +49,7 @@ def record(state, outputs):
             os.replace(f"{folder}/{name}.part", f"{folder}/{name}")
     except OSError:
         traceback.print_exc()
-        for name in STREAMS:
+        for name in ["record", *STREAMS]:
             with contextlib.suppress(OSError):
                 os.unlink(f"{folder}/{name}.part")
 
@@ -71,6 +76,11 @@ class Stream:
         if not data:
             self.close()
             return False
+        self.take(data)
+        return True
+
+    def take(self, data):
+        """Takes `data` as the next of the output."""
         now = time.time()
         if not self.times or now - self.times[-1][0] >= PAUSE:
             self.times.append((now, self.written))
@@ -85,7 +95,6 @@ class Stream:
             self.kept = self.written
         self.last = data
         self.written += len(data)
-        return True
 
     def keep(self, data):
         """Writes `data`, the next of the output, round and round into the file."""

@@ -45,6 +45,17 @@ pub(super) struct Attachment {
     pub(super) line: String,
     /// How long a host runs on without a sign of life from this session.
     pub(super) lease: Duration,
+    /// The client that a command of this session is, and that ends with it.
+    pub(super) command: Option<SessionId>,
+}
+
+impl Attachment {
+    /// Whether a client's line is this session's, or its command's.
+    pub(super) fn has(&self, line: &str) -> bool {
+        let of = session_of(line);
+        let command = self.command.as_ref();
+        of == self.session.0 || command.is_some_and(|command| of == command.0)
+    }
 }
 
 impl Link {
@@ -242,6 +253,18 @@ impl SshHosts {
         }
     }
 
+    /// Changes how long the host runs on without a sign of life from this session: from the next
+    /// renewal on, which follows at once.
+    pub(crate) fn change_lease(&mut self, host: &InstanceId, lease: Duration) {
+        if let Some(client) = &mut self.client {
+            client.lease = lease;
+        }
+        let link = self.links.get(host);
+        if let Some(kept) = link.and_then(|link| link.lease.as_ref()) {
+            kept.change(lease);
+        }
+    }
+
     /// Whether this session is attached there.
     pub(crate) fn is_attached(&self, host: &InstanceId) -> bool {
         self.links.get(host).is_some_and(Link::is_held)
@@ -259,10 +282,16 @@ impl SshHosts {
         client.is_some_and(|client| client.role == Role::Guest)
     }
 
-    /// Whether a client's line is this session's.
+    /// Whether a client's line is this session's, or its command's.
     pub(crate) fn is_own(&self, line: &str) -> bool {
-        let session = self.session();
-        session.is_some_and(|session| session_of(line) == session.0)
+        self.client.as_ref().is_some_and(|client| client.has(line))
+    }
+
+    /// Makes the client of a command this session's own: it is no reason not to save.
+    pub(crate) fn own(&mut self, command: SessionId) {
+        if let Some(client) = &mut self.client {
+            client.command = Some(command);
+        }
     }
 
     /// Detaches from a host; the connection stays.
@@ -291,6 +320,7 @@ impl SshHosts {
             session: session.clone(),
             line,
             lease,
+            command: None,
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
@@ -56,7 +57,11 @@ pub(crate) struct LeaseContext {
 
 /// The task that keeps a host's lease. Dropping it detaches this process from the host.
 #[derive(Debug)]
-pub(super) struct Lease(JoinHandle<()>);
+pub(super) struct Lease {
+    task: JoinHandle<()>,
+    /// How long it is.
+    length: watch::Sender<Duration>,
+}
 
 impl Lease {
     /// Keeps the lease of `instance`, which has just begun with `lock` and ends `length` after each
@@ -67,24 +72,41 @@ impl Lease {
         length: Duration,
         context: LeaseContext,
     ) -> Self {
-        Self(tokio::spawn(keep(instance, lock, length, context)))
+        let (length, changes) = watch::channel(length);
+        let task = tokio::spawn(keep(instance, lock, changes, context));
+        Self { task, length }
+    }
+
+    /// Changes its length, and renews it at once.
+    pub(super) fn change(&self, length: Duration) {
+        self.length.send_if_modified(|known| {
+            let is_new = *known != length;
+            *known = length;
+            is_new
+        });
     }
 
     /// Whether this client is still attached, by the last news.
     pub(super) fn is_held(&self) -> bool {
-        !self.0.is_finished()
+        !self.task.is_finished()
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         // If a tag is being written, the record's end is at most later than the host's own.
-        self.0.abort();
+        self.task.abort();
     }
 }
 
-async fn keep(instance: InstanceId, mut lock: ClientLock, length: Duration, context: LeaseContext) {
+async fn keep(
+    instance: InstanceId,
+    mut lock: ClientLock,
+    mut changes: watch::Receiver<Duration>,
+    context: LeaseContext,
+) {
     let LeaseContext { clock, news, .. } = &context;
+    let mut length = *changes.borrow_and_update();
     // Renewed at once, too: if the laptop slept between the record and the host's answer, the
     // host's lease ends later than the record says.
     let mut renewed = None;
@@ -101,6 +123,11 @@ async fn keep(instance: InstanceId, mut lock: ClientLock, length: Duration, cont
                 };
                 // Fails only where the session has ended, and with it this lease.
                 let _ = news.send(News::Host(event));
+            }
+            Ok(()) = changes.changed() => {
+                length = *changes.borrow_and_update();
+                renewed = None;
+                check.reset_immediately();
             }
             _ = check.tick() => {
                 let is_young = |at| clock.boot().since(at) < RENEW.min(length / 3);

@@ -168,7 +168,11 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         instance: listed.instance.clone(),
         run: run.id.clone(),
         command: run.command.clone(),
-        state: if run.runs() { "running" } else { "ended" },
+        state: match run.status {
+            _ if run.is_lost => "lost",
+            Some(_) => "ended",
+            None => "running",
+        },
         since: format!("{:.0}", run.began_at()),
         seconds: run.length(now),
         status: run.status,
@@ -184,7 +188,7 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
     let mut text = format!("{drive} on {cost}\n");
     for row in rows {
         let state = match row.status {
-            None => "running".to_owned(),
+            None => row.state.to_owned(),
             Some(status) => format!("ended with {status}"),
         };
         let (hours, minutes) = (row.seconds / 3600, row.seconds / 60 % 60);

@@ -26,10 +26,10 @@ pub struct Args {
     #[arg(short, long, help_heading = None)]
     pub detach: bool,
 
-    /// How long it may take on its own, such as 24h or 3d.
+    /// How long it may take, such as 24h or 3d.
     ///
-    /// After that its host closes the drive and switches itself off; seven days at most
-    /// [default: 24h]. It begins anew as long as this computer is at the run.
+    /// Then it gets SIGTERM, --notice later SIGKILL, and its exit code is 124; seven days at most
+    /// [default: 24h]. All its tries share the time.
     #[arg(long, value_name = "TIME", value_parser = quantity::lease, hide_short_help = true, help_heading = None)]
     pub max: Option<Duration>,
 

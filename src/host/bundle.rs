@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 30] = [
+const SCRIPTS: [(&str, &str); 33] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -41,6 +41,9 @@ const SCRIPTS: [(&str, &str); 30] = [
     ("sftp.py", include_str!("../../shell/host/sftp.py")),
     ("files.py", include_str!("../../shell/host/files.py")),
     ("agent.py", include_str!("../../shell/host/agent.py")),
+    ("client.py", include_str!("../../shell/host/client.py")),
+    ("piped.py", include_str!("../../shell/host/piped.py")),
+    ("deadline.py", include_str!("../../shell/host/deadline.py")),
     ("spool.py", include_str!("../../shell/host/spool.py")),
     ("runs.py", include_str!("../../shell/host/runs.py")),
     ("keeper.py", include_str!("../../shell/host/keeper.py")),

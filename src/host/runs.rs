@@ -1,6 +1,8 @@
 //! Runs: the commands that run on a host, and those that are on record on its drive. The other side
 //! is `shell/host/command.py` and `shell/host/runs.py`.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +16,24 @@ pub struct CommandOrder<'a> {
     pub id: &'a CommandId,
     /// What people call it: its words as they were typed.
     pub label: &'a str,
-    /// The line of the client that the host has while it runs; empty for none.
+    /// The line of the client that the host has while it runs; after a `?` only while no caller is
+    /// attached to it.
     pub client: &'a str,
+    /// How long it may take; none if that is not limited.
+    pub limit: Option<Limit>,
     /// A string for a shell.
     pub command: &'a str,
     /// How many bytes of each of its outputs are kept.
     pub kept: u64,
+}
+
+/// How long a command may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Until it gets SIGTERM: a second at least.
+    pub time: Duration,
+    /// From then on until it gets SIGKILL.
+    pub notice: Duration,
 }
 
 /// What people call the command with these words.
@@ -38,10 +52,12 @@ pub struct Run {
     pub command: String,
     /// When it began, in seconds since 1970.
     pub began: f64,
-    /// When it ended; none while it runs.
+    /// When it ended; none while it runs, and if it is lost.
     pub ended: Option<f64>,
-    /// Its exit status; none while it runs.
+    /// Its exit status, likewise.
     pub status: Option<u8>,
+    /// Whether it vanished with its host: nobody knows its end.
+    pub is_lost: bool,
     /// Whether a session can attach to it: it runs, or no caller has received its exit status.
     pub is_kept: bool,
     /// The last line that it printed.
@@ -57,7 +73,7 @@ impl Run {
     /// Whether it still runs.
     #[must_use]
     pub fn runs(&self) -> bool {
-        self.status.is_none()
+        self.status.is_none() && !self.is_lost
     }
 
     /// When it began.
@@ -66,9 +82,12 @@ impl Run {
         moment(self.began)
     }
 
-    /// How long it took, or has taken until `now`, in seconds.
+    /// How long it took, or has taken until `now`, in seconds; 0 if it is lost.
     #[must_use]
     pub fn length(&self, now: Timestamp) -> u64 {
+        if self.is_lost {
+            return 0;
+        }
         let end = self.ended.map_or(now, moment);
         let seconds = end.duration_since(self.began_at()).as_secs();
         u64::try_from(seconds).unwrap_or_default()
@@ -94,13 +113,15 @@ mod tests {
     #[test]
     fn a_run_is_parsed_and_what_is_none_is_not() {
         let fact = r#"{"run": "1f", "command": "sleep 1", "began": 1.5, "ended": null,
-            "status": null, "is_kept": true, "bound": 1, "kept": [0, 0],
+            "status": null, "is_lost": false, "is_kept": true, "bound": 1, "kept": [0, 0],
             "written": [2, 0], "since": [0, 0], "last": "x"}"#;
         let run = Run::parse(fact).unwrap();
         assert!(run.runs() && run.last == "x");
         assert_eq!(run.began_at().as_millisecond(), 1500);
         assert_eq!(run.length(moment(3.6)), 2);
         assert_eq!(run.command_id().unwrap().as_str(), "1f");
+        let lost = Run::parse(&fact.replace("\"is_lost\": false", "\"is_lost\": true"));
+        assert!(!lost.unwrap().runs());
         assert_eq!(Run::parse("{}"), None);
         assert_eq!(CommandId::parse("../x"), None);
     }

@@ -327,7 +327,10 @@ impl Host {
     pub fn command(&self, order: &CommandOrder<'_>) -> RemoteCommand {
         let program = format!("{}/command.py", *DIRECTORY);
         let id = order.id.as_str();
-        let words = [order.label, order.client];
+        let limit = order.limit.map_or_else(String::new, |limit| {
+            format!("{} {}", limit.time.as_secs().max(1), limit.notice.as_secs())
+        });
+        let words = [order.label, order.client, &limit];
         RemoteCommand::new(&program, id, order.kept, words, order.command)
     }
 

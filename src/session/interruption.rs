@@ -96,7 +96,7 @@ impl Session {
     /// have ended it, and EC2's reason must be that it took the instance: while this computer slept,
     /// the command may have ended, or `xdrive stop` may have ended it.
     async fn takes_a_try(&mut self, interruption: &Interruption, instance: &Instance) -> bool {
-        let lease = self.request.lease();
+        let time = self.time_left();
         let Task::Run {
             tries: Some(tries), ..
         } = &mut self.request.task
@@ -113,9 +113,6 @@ impl Session {
                 matches!(why, Ok(Some(why)) if why.starts_with(BY_EC2))
             }
         };
-        // The tries share the time.
-        let spent = self.cloud.clock.boot().since(self.began);
-        let time = lease.saturating_sub(spent);
         if !may_begin_again || time < SHORTEST {
             return false;
         }

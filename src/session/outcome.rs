@@ -18,7 +18,6 @@ use crate::ssh::shell::ShellExit;
 
 use super::cost::Cost;
 use super::ending::Ending;
-use super::request::DETACHED_LEASE;
 use super::room;
 use super::state::Session;
 
@@ -39,7 +38,7 @@ impl Session {
     /// Extends the lease and leaves the host running; prints how to come back and how to save.
     /// Returns the exit code.
     pub(super) async fn leave_running(&mut self, instance: &Instance) -> Result<u8, Failure> {
-        let keep = self.request.options.keep.unwrap_or(DETACHED_LEASE);
+        let keep = self.request.command_lease();
         let (command, drive) = (self.cloud.command.clone(), self.request.drive.clone());
         let until = self.reconciler.hosts().leave(instance, keep).await;
         let until = until.map_err(|error| self.not_kept(instance, error))?;

@@ -73,7 +73,7 @@ impl Reconnector<'_> {
         let began = Instant::now();
         let end = began + self.grace;
         if shell.is_piped() {
-            let grace = minutes(self.grace);
+            let grace = in_words(self.grace);
             self.report.print(&format!(
                 "the connection was lost: {why}\nthe command goes on on {}; reconnecting for {grace}",
                 self.instance()
@@ -216,7 +216,7 @@ impl Reconnector<'_> {
             "no way back to {} for {}: giving up; the host closes the drive itself when its lease \
              ends, and switches itself off",
             self.instance(),
-            minutes(self.grace)
+            in_words(self.grace)
         ));
     }
 
@@ -313,6 +313,15 @@ pub(super) fn rule(lease: Duration, grace: Duration) -> String {
     )
 }
 
+/// The line at the beginning of a command without a terminal: how long its host is kept without this
+/// computer, and how its user comes back.
+pub(super) fn rule_of_command(lease: Duration, attach: &str) -> String {
+    format!(
+        "goes on without this computer, {} at most (--keep): {attach}",
+        in_words(lease)
+    )
+}
+
 /// Such as `8 h`, `15 min` or `45 s`.
 pub(super) fn in_words(time: Duration) -> String {
     match time.as_secs() {
@@ -331,10 +340,6 @@ pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
     .hint(format!(
         "{command} again: what was written to the drive is still there"
     ))
-}
-
-fn minutes(time: Duration) -> String {
-    format!("{} min", time.as_secs().div_ceil(60))
 }
 
 /// The notice on the screen while it reconnects.
@@ -361,6 +366,8 @@ mod tests {
         let rule = rule(Duration::from_mins(15), Duration::from_mins(10));
         assert!(rule.contains("asleep longer than 15 min ends this session; --keep 8h"));
         assert!(rule.len() <= 80, "{}", rule.len());
+        let command = rule_of_command(Duration::from_hours(8), "xdrive attach demo");
+        assert!(command.len() <= 80, "{}", command.len());
         let long = super::rule(Duration::from_hours(8), Duration::from_mins(10));
         assert!(long.contains("asleep longer than 8 h ends"), "{long}");
     }

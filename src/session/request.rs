@@ -26,6 +26,9 @@ pub(super) const DETACHED_LEASE: Duration = Duration::from_hours(8);
 /// of some gigabytes.
 const NOTICE: Duration = Duration::from_secs(30);
 
+/// The time between a run's last signal and the end of its host's lease: for its record.
+const SPARE: Duration = Duration::from_mins(1);
+
 /// How many bytes of each output of a command its host keeps by default: hours of a training's
 /// lines, and little beside a root disk.
 pub(super) const SPOOL: u64 = 64 << 20;
@@ -124,6 +127,16 @@ impl Request {
     #[must_use]
     pub(super) fn lease(&self) -> Duration {
         self.options.keep.unwrap_or(LEASE)
+    }
+
+    /// Likewise while its command runs, which needs no terminal and goes on without this computer.
+    #[must_use]
+    pub(super) fn command_lease(&self) -> Duration {
+        match self.task {
+            // Its keeper ends it before its host closes.
+            Task::Run { .. } => self.lease() + self.notice() + SPARE,
+            Task::Connect | Task::Attach(_) => self.options.keep.unwrap_or(DETACHED_LEASE),
+        }
     }
 
     /// How long its command may take to end when its instance is taken.

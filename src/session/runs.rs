@@ -228,6 +228,11 @@ fn chosen<'a>(runs: &'a [Run], wanted: Option<&str>) -> Option<&'a Run> {
     }
 }
 
+/// The name of the client that a command is on its host.
+pub(super) fn run_client(id: &CommandId) -> SessionId {
+    SessionId(format!("run-{}", id.as_str()))
+}
+
 impl Session {
     /// The drive's instance, if it is up, and its scripts.
     pub(super) async fn reach_live(
@@ -260,8 +265,16 @@ impl Session {
 
     /// The client line of the command `id`, which keeps its host up without an attached session.
     pub(super) fn client_of(&mut self, id: &CommandId) -> String {
-        let client = SessionId(format!("run-{}", id.as_str()));
-        self.reconciler.hosts().line_of(&client, &self.owner)
+        self.reconciler
+            .hosts()
+            .line_of(&run_client(id), &self.owner)
+    }
+
+    /// How long a run may still take; all its tries share the time, which begins with the first.
+    pub(super) fn time_left(&mut self) -> Duration {
+        let now = self.cloud.clock.boot();
+        let first = *self.first_try.get_or_insert(now);
+        self.request.lease().saturating_sub(now.since(first))
     }
 
     /// Prints the run that was started to be left, where JSON is asked for.
@@ -350,6 +363,7 @@ mod tests {
             began: 0.0,
             ended: None,
             status: None,
+            is_lost: false,
             is_kept: true,
             last: String::new(),
         };

@@ -2,9 +2,11 @@
 //!
 //! Returns its ending; `session.rs` decides what follows.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::sleep;
 
 use super::along::shell_name;
 use super::container::ContainerSession;
@@ -17,6 +19,9 @@ use crate::ssh::escape::Answers;
 use crate::ssh::shell::{Message, ShellError};
 use crate::ssh::{DedicatedConnection, RemoteCommand, Shell, ShellExit};
 use crate::terminal;
+
+/// How long a command runs before its host is kept for it: one that is over sooner changes no lease.
+const BEGUN: Duration = Duration::from_secs(2);
 
 /// How long the host may take to hang up on a command: a save must not wait longer for it.
 const HANG_UP: Duration = Duration::from_secs(3);
@@ -111,14 +116,15 @@ pub(super) struct Piped {
     pub(super) has_input: bool,
 }
 
-/// Runs a command with this process's streams, and sets whether it `has_begun`. An interrupt goes to
+/// Runs a command with this process's streams, and sets whether it `has_begun`. While it runs its host
+/// is kept for `lease` without a sign of life from here. An interrupt goes to
 /// the command; a second one within two seconds ends the session. A lost connection is restored by the
 /// `reconnector`.
 pub(super) async fn run_command(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    (command, has_begun): (Piped, &mut bool),
+    (command, has_begun, lease): (Piped, &mut bool, Duration),
     answers: Answers,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
@@ -148,8 +154,16 @@ pub(super) async fn run_command(
         // One that the host has begun had its keeper then.
         *has_begun = !has_input || !matches!(error, ShellError::NoKeeper(_));
     })?;
+    let mut is_kept = false;
+    let mut begun = pin!(sleep(BEGUN));
     loop {
         let why = tokio::select! {
+            () = &mut begun, if !is_kept => {
+                is_kept = true;
+                let mut drive = reconnector.drive.lock().await;
+                drive.hosts().change_lease(&reconnector.host.id, lease);
+                continue;
+            }
             exit = shell.ended() => match exit {
                 ShellExit::Lost(why) => why,
                 exit => {
@@ -193,9 +207,14 @@ pub(super) async fn run_command(
     }
 }
 
-/// Ends a command whose session ends before it.
+/// Ends a command whose session ends before it: it keeps its host no more.
 async fn hang_up(inside: &ContainerSession, id: &CommandId) {
-    let asked = inside.host.signal(id, ContainerSignal::Hangup);
+    let asked = async {
+        tokio::join!(
+            inside.host.signal(id, ContainerSignal::Hangup),
+            inside.host.leave_command(id, ""),
+        )
+    };
     // The save that follows ends it in any case, unless others use the drive.
     let _late = tokio::time::timeout(HANG_UP, asked).await;
 }

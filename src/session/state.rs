@@ -44,12 +44,12 @@ pub(super) struct Session {
     pub(super) speed: Rc<Cell<Speed>>,
     /// What may be launched; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
-    /// When it began.
-    pub(super) began: BootTime,
     /// Jupyter's port on this computer, once it is open.
     pub(super) port: Option<u16>,
     /// The command that it is for, once that has an id; none for a shell.
     pub(super) command: Option<CommandId>,
+    /// When the first try of a run was started.
+    pub(super) first_try: Option<BootTime>,
     /// Whether that has begun on the present instance, as far as it is known.
     pub(super) has_begun: bool,
     /// The announcements of hosts, and the results of renewing their leases.
@@ -88,7 +88,6 @@ impl Session {
         cloud: Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
-        let began = cloud.clock.boot();
         let options = &request.options;
         let report = Report::stderr();
         let identity = lookup::identity(&cloud, &report).await?;
@@ -165,9 +164,9 @@ impl Session {
             waits_for_others: false,
             speed,
             terms: None,
-            began,
             port: None,
             command: None,
+            first_try: None,
             has_begun: false,
             news,
             acted,

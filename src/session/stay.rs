@@ -19,10 +19,10 @@ use super::ending::{Ending, Interruption};
 use super::forwards::{self, Forwards};
 use super::monitor::{self, Context, Monitor, Output};
 use super::prompt::unless_ended;
-use super::reconnect::{self, Reconnector};
+use super::reconnect::{self, Reconnector, rule_of_command};
 use super::request::{SPOOL, Task};
 use super::room::Growth;
-use super::runs;
+use super::runs::{self, run_client};
 use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
 use super::state::{Parts, Session};
 use crate::drive::HostError;
@@ -30,7 +30,7 @@ use crate::ec2::Instance;
 use crate::failure::Failure;
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
-use crate::host::runs::CommandOrder;
+use crate::host::runs::{CommandOrder, Limit};
 use crate::ids::{Generation, VolumeId};
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
@@ -133,17 +133,23 @@ impl Session {
         };
         let id = CommandId::new()?;
         self.command = Some(id.clone());
-        let client = if is_run {
-            self.client_of(&id)
-        } else {
-            String::new()
-        };
+        let mut client = self.client_of(&id);
+        if !is_run {
+            // Only while this computer is away; and it ends with the session that comes to its end.
+            client.insert(0, '?');
+            self.reconciler.hosts().own(run_client(&id));
+        }
+        let limit = is_run.then(|| Limit {
+            time: self.time_left(),
+            notice: self.request.notice(),
+        });
         let words = &self.request.command;
         let notice = notice_variable(self.request.notice());
         let remote = inside.host.command(&CommandOrder {
             id: &id,
             label: &runs::label(words),
             client: &client,
+            limit,
             command: &inside.container.command(&id, &notice, words),
             kept: self.request.options.spool.unwrap_or(SPOOL),
         });
@@ -251,7 +257,7 @@ impl Session {
             });
             let grace = match request.task {
                 // The host is kept as long.
-                Task::Run { .. } => request.lease(),
+                _ if command.is_some() => request.command_lease(),
                 _ => cloud.timing.grace,
             };
             let mut reconnector = Reconnector {
@@ -265,11 +271,16 @@ impl Session {
             };
             let signals = &mut self.signals;
             let ended = if let Some(command) = command {
+                if let Task::Connect = request.task {
+                    let attach = format!("{} attach {}", cloud.command, request.drive);
+                    let lease = request.command_lease();
+                    self.report.note(&rule_of_command(lease, &attach));
+                }
                 run_command(
                     &mut inside,
                     line,
                     &mut reconnector,
-                    (command, &mut self.has_begun),
+                    (command, &mut self.has_begun, request.command_lease()),
                     answers,
                     &mut *signals,
                 )

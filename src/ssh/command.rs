@@ -77,16 +77,23 @@ impl RemoteCommand {
 
     /// As [`RemoteCommand::there`], for `command` (a string for a shell), which is to be started
     /// and is listed by its `label`. The host keeps the last `kept` bytes of each output. While the
-    /// command runs, `client`, a client line, counts as attached, unless it is empty.
+    /// command runs, `client`, a client line, counts as attached, unless it is empty; after a `?`
+    /// only while no caller is attached. `limit`, unless it is empty, is how many seconds it may
+    /// take, and how many more until it is killed.
     #[must_use]
     pub fn new(
         program: &str,
         name: &str,
         kept: u64,
-        [label, client]: [&str; 2],
+        [label, client, limit]: [&str; 3],
         command: &str,
     ) -> Self {
-        let order = format!("{kept} {} {} {command}", quote(label), quote(client));
+        let order = format!(
+            "{kept} {} {} {} {command}",
+            quote(label),
+            quote(client),
+            quote(limit)
+        );
         Self {
             order: Some(order),
             ..Self::there(program, name)
@@ -332,11 +339,11 @@ mod tests {
 
     #[test]
     fn only_the_start_has_the_command() {
-        let words = ["echo it", ""];
+        let words = ["echo it", "", "60 30"];
         let command = RemoteCommand::new("/x/command.py", "1f", 4096, words, "sh -c 'echo it'");
         assert_eq!(
             command.start(),
-            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' sh -c 'echo it'"
+            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' '60 30' sh -c 'echo it'"
         );
         assert_eq!(command.begin(), command.start().replace("start", "begin"));
         let there = RemoteCommand::there("/x/command.py", "1f");

@@ -3,10 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rustix::process::{Signal, kill_process};
 
 use super::connection_lost::{connections, errors, numbers, recorded};
 use super::json::document;
+use super::simulated::in_the_cloud;
 use super::site::{SESSION, Site};
 use harness::eventually_within;
 
@@ -302,4 +304,146 @@ fn a_run_that_was_stopped_while_its_laptop_slept_is_not_started_again() {
     assert!(!ended.stderr.contains("started again"), "{}", ended.stderr);
     assert_eq!(ended.stdout, "begun\n");
     site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_command_outlives_its_laptop_and_is_taken_up_on_another() {
+    let site = Site::new();
+    let image = site.image();
+    let mut running = site.start(&waiting(&["connect", "demo"], &image));
+    running.reports("goes on without this computer, 8 h at most (--keep): xdrive --local attach");
+    running.prints("begun\n");
+    // Once it has run for a moment the host is kept as long as after `~d`.
+    let is_kept = || until(&site).duration_since(Timestamp::now()).as_hours() >= 7;
+    eventually_within(SESSION, || until(&site).to_string(), is_kept);
+    running.signal(Signal::KILL);
+    running.end();
+    // The host has the command as a client in place of its laptop.
+    let visit = || site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
+    let init = recorded(&site, "init.json").as_raw_nonzero();
+    let clients = format!("/proc/{init}/root/run/xdrive/clients");
+    let is_client = || {
+        let names = fs::read_dir(&clients).unwrap();
+        names
+            .map(|name| name.unwrap().file_name())
+            .any(|name| name.to_str().unwrap().starts_with("run-"))
+    };
+    eventually_within(SESSION, || "a client".to_owned(), is_client);
+    visit().is(0).reports("another session goes on with it");
+    site.run(&["ps", "demo"]).is(0).prints("  running  ");
+    end(&site);
+    let attached = site.run(&["attach", "demo"]);
+    attached.is(5).reports("demo is saved");
+    assert_eq!(attached.stdout, "begun\nover\n");
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_command_whose_laptop_stays_away_ends_its_lease_with_it() {
+    let site = Site::new();
+    let image = site.image();
+    let mut running = site.start(&waiting(&["connect", "demo"], &image));
+    running.prints("begun\n");
+    let is_kept = || until(&site).duration_since(Timestamp::now()).as_hours() >= 7;
+    eventually_within(SESSION, || until(&site).to_string(), is_kept);
+    end(&site);
+    running.prints("over\n");
+    // It is killed between the command's end and the save, or while it saves.
+    running.signal(Signal::KILL);
+    running.end();
+    let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
+    eventually_within(OFF, || "no instance".to_owned(), switched_off);
+    site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_interrupt_ends_a_command_that_ignores_being_hung_up() {
+    let site = Site::new();
+    let image = site.image();
+    let command = "trap '' HUP INT; echo begun; while :; do sleep 1; done";
+    let mut running = site.start(&[
+        "connect",
+        "demo",
+        "--no-jupyter",
+        "--image",
+        &image,
+        "--",
+        "sh",
+        "-c",
+        command,
+    ]);
+    running.prints("begun\n");
+    running.signal(Signal::TERM);
+    running.end().is(143).reports("demo is saved");
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_ends_at_its_limit_with_its_laptop_there() {
+    let site = Site::new();
+    let image = site.image();
+    let command = "trap 'echo asked' TERM; echo begun; while :; do sleep 0.1; done";
+    let run = [
+        "run",
+        "demo",
+        "--no-jupyter",
+        "--max",
+        "60s",
+        "--notice",
+        "5s",
+        "--image",
+        &image,
+    ];
+    let ended = site.run(&[&run[..], &["--", "sh", "-c", command]].concat());
+    ended
+        .is(124)
+        .reports("the command has taken as long as --max allows, and gets SIGTERM")
+        .reports("demo is saved");
+    assert_eq!(ended.stdout, "begun\nasked\n");
+    site.is_saved("demo", 1);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_that_vanished_with_its_instance_is_lost_and_not_forgotten() {
+    let site = Site::new();
+    let image = site.image();
+    let started = site.run(&waiting(&["run", "demo", "-d", "--json"], &image));
+    let run = document("run", started.is(0))["run"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();
+    site.run(&["stop", "demo"])
+        .is(0)
+        .reports("not closed by its last host");
+    let next = ["run", "demo", "-d", "--no-jupyter", "--", "sleep", "600"];
+    site.run(&next).is(0);
+    let rows = document("ps", &site.run(&["ps", "demo", "--all", "--json"]));
+    let row = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["run"] == *run);
+    assert_eq!(row.unwrap()["state"], "lost", "{rows}");
+    site.run(&["ps", "demo", "--all"]).is(0).prints("  lost  ");
+    let logs = site.run(&["logs", "demo", "-f", &run]);
+    assert_ne!(logs.code(), 0, "{logs:?}");
+    logs.reports("its end is not on record");
+    site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 2);
+}
+
+/// The end of the lease that the only instance's tag has.
+fn until(site: &Site) -> Timestamp {
+    let (instances, _, _) = in_the_cloud(site, async |ec2| ec2.everything().await.unwrap());
+    let tags = instances
+        .iter()
+        .filter_map(|instance| instance.tags.get("xdrive:until"));
+    tags.map(|until| until.parse().unwrap()).max().unwrap()
 }

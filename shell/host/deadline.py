@@ -1,0 +1,45 @@
+"""The time that a command may take, after which it is ended."""
+
+import os
+import signal
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OVERDUE = 124  # the exit status of a command that took too long, as that of timeout(1)
+
+
+class Deadline:
+    """`SECONDS NOTICE`: after so many seconds the command gets SIGTERM, NOTICE later SIGKILL. Never,
+    if that is empty."""
+
+    def __init__(self, name, limit):
+        self.name = name
+        self.signals = ["TERM", "KILL"] if limit else []
+        self.seconds, self.notice = (int(word) for word in limit.split()) if limit else (0, 0)
+        self.due = time.monotonic() + self.seconds if limit else None
+        self.has_passed = False
+        self.sending = []
+
+    def act(self, pid, errors):
+        """Sends what is due to the command, and to what it started; says it in its standard error.
+        `pid` is its process, or the one that started it."""
+        if self.due is None or time.monotonic() < self.due:
+            return
+        if not self.has_passed:
+            self.has_passed = True
+            errors.take(
+                f"xdrive: the command has taken as long as --max allows, and gets SIGTERM; "
+                f"SIGKILL in {self.notice} s\n".encode()
+            )
+        sent = self.signals.pop(0)
+        inputs = {"XDRIVE_COMMAND": self.name, "XDRIVE_SIGNAL": sent}
+        words = ["sh", f"{HERE}/container", "signal"]
+        # It may wait for dockerd, and this process must read on.
+        self.sending = [child for child in self.sending if child.poll() is None]
+        self.sending.append(
+            subprocess.Popen(words, env={**os.environ, **inputs}, stdin=subprocess.DEVNULL)
+        )
+        if sent == "KILL":
+            os.kill(pid, signal.SIGKILL)
+        self.due = time.monotonic() + self.notice if self.signals else None
