@@ -104,7 +104,9 @@ fn when_the_lead_is_killed_the_guest_goes_on_and_saves() {
 fn a_guest_keeps_the_lease_as_the_lead_does() {
     let (site, other) = two_laptops();
     let lease = Duration::from_secs(15);
-    let until_killed = ["--", "sh", "-c", "echo begun; sleep 1000"];
+    // It ends soon after its laptop is killed, and so keeps the host no longer than that.
+    let command = "echo begun; while [ ! -e /work/guest-over ]; do sleep 0.1; done";
+    let until_killed = ["--", "sh", "-c", command];
     let arguments = [&["connect", "demo", "--keep", "15s"][..], &until_killed].concat();
     let mut lead = site.start(&arguments);
     lead.prints("begun\n");
@@ -113,6 +115,15 @@ fn a_guest_keeps_the_lease_as_the_lead_does() {
     std::thread::sleep(lease);
     lead.signal(Signal::KILL);
     assert_eq!(lead.end().code(), 128 + 9);
+    let over = [
+        "connect",
+        "demo",
+        "--no-jupyter",
+        "--",
+        "touch",
+        "/work/guest-over",
+    ];
+    other.run(&over).is(0);
     std::thread::sleep(2 * lease);
     end(&other, "guest");
     guest
