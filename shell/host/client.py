@@ -49,7 +49,8 @@ class Client:
         """The host has this client from now on, or none."""
         self.line = line
         if not line:
-            return self.release()
+            self.release()
+            return end_lease_if_unused()
         self.is_for_later = False
         if not self.holds:
             self.attach()
@@ -89,8 +90,13 @@ class Client:
             subprocess.Popen(["sh", f"{HERE}/idle"], stdin=subprocess.DEVNULL)
 
     def leave(self):
-        """Nobody waits for the exit status any more: the watch ends the lease, which is long for a
-        command that may be left, as soon as the host is unused."""
+        """Nobody waits for the exit status any more."""
         if self.is_for_later:
-            with open(RUN_ENDED, "a"):
-                pass
+            end_lease_if_unused()
+
+
+def end_lease_if_unused():
+    """Has the watch end the lease as soon as the host is unused (`idle`): it is long where a command
+    may be left."""
+    with open(RUN_ENDED, "a"):
+        pass

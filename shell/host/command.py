@@ -108,6 +108,7 @@ def begin(name, order):
 
 
 def leave(name, client):
+    """Changes the client that the host has while the command runs."""
     keeper = connect(name, None)
     if keeper is None:
         return 0  # it has ended, and its exit status was read

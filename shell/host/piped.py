@@ -23,6 +23,7 @@ def execute(command):
 
 
 def ready(end):
+    """Makes an end of a pipe fit for the keeper."""
     os.set_blocking(end, False)
     try:
         fcntl.fcntl(end, SET_PIPE_SIZE, PIPE)

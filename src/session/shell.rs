@@ -116,9 +116,9 @@ pub(super) struct Piped {
     pub(super) has_input: bool,
 }
 
-/// Runs a command with this process's streams, and sets whether it `has_begun`. While it runs its host
-/// is kept for `lease` without a sign of life from here. An interrupt goes to
-/// the command; a second one within two seconds ends the session. A lost connection is restored by the
+/// Runs a command with this process's streams, and sets whether it `has_begun`. While it runs its
+/// host is kept for `lease` without a sign of life from here. An interrupt goes to the command; a
+/// second one within two seconds ends the session. A lost connection is restored by the
 /// `reconnector`.
 pub(super) async fn run_command(
     inside: &mut ContainerSession,

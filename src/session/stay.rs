@@ -255,10 +255,11 @@ impl Session {
                 Question::Line(line) => table.obey(&line, &shown),
                 Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
             });
-            let grace = match request.task {
+            let grace = if command.is_some() {
                 // The host is kept as long.
-                _ if command.is_some() => request.command_lease(),
-                _ => cloud.timing.grace,
+                request.command_lease()
+            } else {
+                cloud.timing.grace
             };
             let mut reconnector = Reconnector {
                 name: &request.drive,

@@ -314,9 +314,8 @@ fn a_command_outlives_its_laptop_and_is_taken_up_on_another() {
     let mut running = site.start(&waiting(&["connect", "demo"], &image));
     running.reports("goes on without this computer, 8 h at most (--keep): xdrive --local attach");
     running.prints("begun\n");
-    // Once it has run for a moment the host is kept as long as after `~d`.
-    let is_kept = || until(&site).duration_since(Timestamp::now()).as_hours() >= 7;
-    eventually_within(SESSION, || until(&site).to_string(), is_kept);
+    // Once it has run for a moment.
+    is_kept_for_hours(&site);
     running.signal(Signal::KILL);
     running.end();
     // The host has the command as a client in place of its laptop.
@@ -346,8 +345,7 @@ fn a_command_whose_laptop_stays_away_ends_its_lease_with_it() {
     let image = site.image();
     let mut running = site.start(&waiting(&["connect", "demo"], &image));
     running.prints("begun\n");
-    let is_kept = || until(&site).duration_since(Timestamp::now()).as_hours() >= 7;
-    eventually_within(SESSION, || until(&site).to_string(), is_kept);
+    is_kept_for_hours(&site);
     end(&site);
     running.prints("over\n");
     // It is killed between the command's end and the save, or while it saves.
@@ -361,7 +359,7 @@ fn a_command_whose_laptop_stays_away_ends_its_lease_with_it() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn an_interrupt_ends_a_command_that_ignores_being_hung_up() {
+fn a_signal_saves_a_drive_whose_command_ignores_being_hung_up() {
     let site = Site::new();
     let image = site.image();
     let command = "trap '' HUP INT; echo begun; while :; do sleep 1; done";
@@ -437,6 +435,12 @@ fn a_run_that_vanished_with_its_instance_is_lost_and_not_forgotten() {
     logs.reports("its end is not on record");
     site.run(&["stop", "demo"]).is(0);
     site.is_saved("demo", 2);
+}
+
+/// Waits until the host is kept as long as after `~d`.
+fn is_kept_for_hours(site: &Site) {
+    let is_kept = || until(site).duration_since(Timestamp::now()).as_hours() >= 7;
+    eventually_within(SESSION, || until(site).to_string(), is_kept);
 }
 
 /// The end of the lease that the only instance's tag has.

@@ -105,7 +105,7 @@ fn a_guest_keeps_the_lease_as_the_lead_does() {
     let (site, other) = two_laptops();
     let lease = Duration::from_secs(15);
     // It ends soon after its laptop is killed, and so keeps the host no longer than that.
-    let command = "echo begun; while [ ! -e /work/guest-over ]; do sleep 0.1; done";
+    let command = "echo begun; until [ -e /work/end-lead ]; do sleep 0.1; done";
     let until_killed = ["--", "sh", "-c", command];
     let arguments = [&["connect", "demo", "--keep", "15s"][..], &until_killed].concat();
     let mut lead = site.start(&arguments);
@@ -115,15 +115,7 @@ fn a_guest_keeps_the_lease_as_the_lead_does() {
     std::thread::sleep(lease);
     lead.signal(Signal::KILL);
     assert_eq!(lead.end().code(), 128 + 9);
-    let over = [
-        "connect",
-        "demo",
-        "--no-jupyter",
-        "--",
-        "touch",
-        "/work/guest-over",
-    ];
-    other.run(&over).is(0);
+    end(&other, "lead");
     std::thread::sleep(2 * lease);
     end(&other, "guest");
     guest
