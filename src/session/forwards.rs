@@ -32,11 +32,11 @@ use table::{Entrance, Entry, Table, open, open_remote, replaced};
 /// The pause before what listens in the container is watched again, after a lost connection.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// How long no forward may have delivered anything to be left at the end of a shell or command: some
-/// round trips of a slow line.
+/// How long a connection through a forward may pause to be waited for at the end of a shell or
+/// command: some round trips of a slow line.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long forwards that deliver are waited for then, at most: the instance is paid for.
+/// How long transfers are waited for then, at most: the instance is paid for.
 const SETTLED: Duration = Duration::from_mins(10);
 
 /// After how much of that it is said.
@@ -170,8 +170,10 @@ impl Forwards {
         line
     }
 
-    /// Waits until no connection through a forward delivers anything any more: what was sent before
-    /// the shell or command ended arrives, as with OpenSSH, which waits for each connection's end.
+    /// Refuses new connections through the forwards, and waits for the transfers that are under way:
+    /// what was sent before the shell or command ended arrives, as with OpenSSH, which waits for each
+    /// connection's end. One that pauses, or carries little, as a page does that polls, is not waited
+    /// for: it would hold the save, and the bill would go on.
     pub(super) async fn settled(&self, report: &Report) {
         let (local, remote): (Vec<_>, Vec<_>) = {
             let table = self.table();
@@ -191,7 +193,11 @@ impl Forwards {
             }
         }));
         if timeout(SAID, &mut settled).await.is_err() {
-            report.print("waiting for what forwards still carry; Ctrl-C ends that");
+            let most = SETTLED.as_secs() / 60;
+            report.print(&format!(
+                "forwards take no new connection; waiting for the transfers through them, {most} min \
+                 at most; Ctrl-C ends that"
+            ));
             // What takes longer is cut.
             let _ = settled.await;
         }

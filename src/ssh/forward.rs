@@ -120,10 +120,11 @@ impl Forward {
         self.target.send_modify(|now| now.to = target.into());
     }
 
-    /// Waits until each connection has ended, or none has delivered anything for as long as `quiet`.
-    pub fn settled(&self, quiet: Duration) -> impl Future<Output = ()> + use<> {
-        let traffic = self.traffic.clone();
-        async move { traffic.settled(quiet).await }
+    /// Closes the port to new connections at once, and returns what waits until each that is open has
+    /// ended, or has paused for as long as `pause`: it has delivered nothing in that time, or less than
+    /// a transfer does.
+    pub fn settled(&self, pause: Duration) -> impl Future<Output = ()> + use<> {
+        self.traffic.settled(pause)
     }
 
     /// Sets whether the server behind it is still starting. While it is, a refused connection waits
@@ -141,16 +142,21 @@ impl Drop for Forward {
 
 /// Accepts until it is aborted, over a connection of its own to the host of `ssh`. When that ends,
 /// the relayed ones end with it; the port stays, and new ones wait in its backlog until there is
-/// another connection to the host.
+/// another connection to the host. Where no connection may begin any more, the port closes, and the
+/// relayed ones go on.
 async fn serve(
     listeners: Listeners,
     mut ssh: Ssh,
     targets: watch::Receiver<Target>,
     traffic: Traffic,
 ) {
-    loop {
-        let routes = reconnected(&ssh).await;
-        relay_all(&listeners, &routes, &targets, &traffic).await;
+    let mut listeners = Some(listeners);
+    while listeners.is_some() {
+        let routes = tokio::select! {
+            routes = reconnected(&ssh) => routes,
+            () = traffic.over() => return,
+        };
+        relay_all(&mut listeners, &routes, &targets, &traffic).await;
         ssh = routes.outer().clone();
     }
 }
@@ -165,19 +171,30 @@ pub(super) async fn reconnected(ssh: &Ssh) -> Routes {
     }
 }
 
-/// Accepts until the connection to the host ends.
+/// Accepts until the connection to the host ends. Takes the listeners once the port is to close.
 async fn relay_all(
-    listeners: &Listeners,
+    listeners: &mut Option<Listeners>,
     routes: &Routes,
     targets: &watch::Receiver<Target>,
     traffic: &Traffic,
 ) {
     let mut connections = JoinSet::new();
     loop {
+        let accepting = async {
+            match &*listeners {
+                Some(listeners) => listeners.accept().await,
+                None => std::future::pending().await,
+            }
+        };
         let accepted = tokio::select! {
-            accepted = listeners.accept() => accepted,
+            accepted = accepting => Some(accepted),
+            () = traffic.over(), if listeners.is_some() => None,
             Some(_) = connections.join_next() => continue,
             _ = routes.outer().ended() => return,
+        };
+        let Some(accepted) = accepted else {
+            *listeners = None;
+            continue;
         };
         // An error concerns one connection, or passes when others end (too many open files).
         let Ok((stream, from)) = accepted else {

@@ -74,13 +74,17 @@ impl Inbox {
         (Self { opened, places }, receiver)
     }
 
-    /// Accepts a channel if there is a place for it. (A reply that is dropped instead is a refusal.)
+    /// Accepts a channel if there is a place for it, and somebody to receive it. (A reply that is dropped instead is a refusal.)
     async fn accept(&self, channel: Channel<Msg>, reply: ChannelOpenHandle) {
+        if self.opened.is_closed() {
+            let prohibited = ChannelOpenFailure::AdministrativelyProhibited;
+            return reply.reject(prohibited).await;
+        }
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return reply.reject(ChannelOpenFailure::ResourceShortage).await;
         };
         reply.accept().await;
-        // Fails only where the forward was dropped, and with it the connection.
+        // Fails only where the receiver was closed just now: the connection itself ends soon.
         let _ = self.opened.send(Opened { channel, place });
     }
 }

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::channel::{CHUNK, Sender, Session};
-use super::traffic::Traffic;
+use super::traffic::{Open, Traffic};
 use super::unread::UnreadQueue;
 
 /// As [`relay`], for a TCP connection.
@@ -29,7 +29,7 @@ pub(super) async fn relay(
     session: Session,
     traffic: &Traffic,
 ) {
-    let _open = traffic.begin();
+    let open = traffic.begin();
     let Session {
         mut messages,
         sender,
@@ -56,10 +56,10 @@ pub(super) async fn relay(
         };
         tokio::try_join!(
             draining,
-            deliver(&mut writer, &mut queued, (&unread, traffic))
+            deliver(&mut writer, &mut queued, (&unread, &open))
         )
     };
-    let up = send(reader, &sender, traffic);
+    let up = send(reader, &sender, &open);
     tokio::pin!(down, up);
     let mut sent = false;
     loop {
@@ -78,26 +78,22 @@ pub(super) async fn relay(
 async fn deliver(
     writer: &mut (impl AsyncWrite + Unpin),
     queued: &mut mpsc::UnboundedReceiver<Bytes>,
-    (unread, traffic): (&UnreadQueue, &Traffic),
+    (unread, open): (&UnreadQueue, &Open),
 ) -> Result<(), ()> {
     while let Some(data) = queued.recv().await {
         writer.write_all(&data).await.map_err(drop)?;
         unread.remove(data.len());
-        traffic.moved();
+        open.moved(data.len());
     }
     writer.shutdown().await.map_err(drop)
 }
 
-async fn send(
-    mut reader: impl AsyncRead + Unpin,
-    sender: &Sender,
-    traffic: &Traffic,
-) -> Result<(), ()> {
+async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender, open: &Open) -> Result<(), ()> {
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK);
         match reader.read_buf(&mut chunk).await {
             Ok(0) => break,
-            Ok(_) if sender.send(chunk.freeze()).await => traffic.moved(),
+            Ok(length) if sender.send(chunk.freeze()).await => open.moved(length),
             _ => return Err(()),
         }
     }

@@ -94,9 +94,8 @@ impl RemoteForward {
     }
 
     /// As [`super::forward::Forward::settled`].
-    pub fn settled(&self, quiet: Duration) -> impl Future<Output = ()> + use<> {
-        let traffic = self.traffic.clone();
-        async move { traffic.settled(quiet).await }
+    pub fn settled(&self, pause: Duration) -> impl Future<Output = ()> + use<> {
+        self.traffic.settled(pause)
     }
 }
 
@@ -129,6 +128,9 @@ impl InnerConnection {
 async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16, traffic: Traffic) {
     loop {
         relay_all(&mut inside, &wanted.to, &traffic).await;
+        if traffic.is_over() {
+            return;
+        }
         inside = loop {
             let routes = reconnected(&inside.outer).await;
             if let Ok(again) = InnerConnection::open(routes, &wanted.server).await
@@ -144,13 +146,21 @@ async fn serve(mut inside: InnerConnection, wanted: RemoteWanted, port: u16, tra
 /// Relays until the connection ends.
 async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
     let mut connections = JoinSet::new();
+    let mut is_over = false;
     loop {
-        let Opened { channel, place } = tokio::select! {
-            Some(opened) = inside.opened.recv() => opened,
+        let opened = tokio::select! {
+            Some(opened) = inside.opened.recv(), if !is_over => opened,
+            () = traffic.over(), if !is_over => {
+                // What the host opens from now on is refused.
+                inside.opened.close();
+                is_over = true;
+                continue;
+            }
             Some(_) = connections.join_next() => continue,
             _ = inside.inner.ended() => return,
             _ = inside.outer.ended() => return,
         };
+        let Opened { channel, place } = opened;
         let session = inside.inner.accepted(channel);
         let (to, traffic) = (to.clone(), traffic.clone());
         connections.spawn(async move {

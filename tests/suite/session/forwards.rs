@@ -208,6 +208,38 @@ fn is_prompted(pty: &mut Pty, port: u16) -> bool {
     shown(pty)[1] > before[1]
 }
 
+/// A page that asks four times a second, over a new connection each time, until one is refused.
+struct Polls(JoinHandle<usize>);
+
+impl Polls {
+    /// Begins; it has had an answer.
+    fn begin(port: u16) -> Self {
+        let poll = move || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+            stream.set_read_timeout(Some(NOTICED))?;
+            stream.write_all(b"news")?;
+            stream.read_exact(&mut [0; 4])
+        };
+        poll().unwrap();
+        Self(std::thread::spawn(move || {
+            let mut answers = 0;
+            while poll().is_ok() {
+                answers += 1;
+                std::thread::sleep(Duration::from_millis(250));
+            }
+            answers
+        }))
+    }
+
+    /// Checks that they were refused while the transfer went on, which takes three seconds.
+    fn are_refused(self) {
+        let refused = || self.0.is_finished();
+        eventually_within(Duration::from_secs(1), || "the polls".to_owned(), refused);
+        let answers = self.0.join().unwrap();
+        assert!(answers < 12, "{answers} answers: the end let new ones in");
+    }
+}
+
 /// A server on this computer that sends a megabyte in three seconds; its port.
 fn sending() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -272,15 +304,20 @@ fn what_a_forward_carries_when_the_command_ends_arrives() {
     silent.read_exact(&mut [0]).unwrap();
     let mut stream = connected(port);
     stream.read_exact(&mut [0; 100]).unwrap();
+    let polls = Polls::begin(idle);
     drop(child.stdin.take());
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     assert_eq!(rest.len(), (1 << 20) - 100);
+    polls.are_refused();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0));
     let shown = String::from_utf8(ended.stderr).unwrap();
     assert!(
-        shown.contains("waiting for what forwards still carry; Ctrl-C ends that\n"),
+        shown.contains(
+            "forwards take no new connection; waiting for the transfers through them, 10 min at \
+             most; Ctrl-C ends that\n"
+        ),
         "{shown}"
     );
     site.is_saved("demo", 2);

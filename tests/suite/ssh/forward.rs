@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -226,4 +227,88 @@ async fn dropping_a_forward_closes_its_port_and_its_connections() {
     // The same port is free at once, although a connection through it has just been closed.
     let again = Forward::open(&ssh, port, server.address).unwrap();
     assert_eq!(again.port(), port);
+}
+
+/// The pause that ends a transfer, in these tests.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The fault: a page that asks each few seconds held the end of a session, and the bill, for minutes.
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn connections_that_poll_do_not_hold_the_end() {
+    let sshd = Sshd::start();
+    let server = server(Arc::default()).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
+    let forward = forward.unwrap();
+    let mut kept = connect(&forward).await;
+    echo(&mut kept, b"before").await;
+    // One page asks over the connection that it has, another one over a new one each time.
+    let one = tokio::spawn(async move {
+        let mut answer = [0; 4];
+        while kept.write_all(b"news").await.is_ok() && kept.read_exact(&mut answer).await.is_ok() {
+            tokio::time::sleep(PAUSE / 5).await;
+        }
+    });
+    let port = forward.port();
+    let other = tokio::spawn(async move {
+        let mut answers = 0;
+        while let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await {
+            let mut answer = [0; 4];
+            if stream.write_all(b"news").await.is_err()
+                || stream.read_exact(&mut answer).await.is_err()
+            {
+                break;
+            }
+            answers += 1;
+            tokio::time::sleep(PAUSE / 5).await;
+        }
+        answers
+    });
+    tokio::time::sleep(PAUSE).await;
+    timeout(DEADLINE, forward.settled(PAUSE))
+        .await
+        .expect("the end is not held");
+    let answers = timeout(DEADLINE, other).await.expect("refused").unwrap();
+    assert!(answers > 0, "it had answers before the end");
+    assert!(!one.is_finished(), "what is open is not cut before the end");
+    drop(forward);
+    timeout(DEADLINE, one).await.expect("cut").unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_transfer_that_is_under_way_is_waited_for_and_a_new_one_is_refused() {
+    const PIECES: u32 = 20;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    // It takes four times as long as it may pause.
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        for _ in 0..PIECES {
+            stream.write_all(&vec![b's'; 1 << 16]).await.unwrap();
+            tokio::time::sleep(PAUSE / 5).await;
+        }
+    });
+    let sshd = Sshd::start();
+    let forward = Forward::open(&sshd.connect().await, 0, address).unwrap();
+    let mut stream = connect(&forward).await;
+    let mut first = [0; 100];
+    stream.read_exact(&mut first).await.unwrap();
+    let rest = tokio::spawn(async move {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.map(|_| rest.len())
+    });
+    let begun = Instant::now();
+    let ending = tokio::spawn(forward.settled(PAUSE));
+    let port = forward.port();
+    let refused = async {
+        while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+            tokio::time::sleep(PAUSE / 50).await;
+        }
+    };
+    timeout(PAUSE, refused).await.expect("refused at once");
+    timeout(DEADLINE, ending).await.expect("in time").unwrap();
+    assert!(begun.elapsed() > 2 * PAUSE, "{:?}", begun.elapsed());
+    let length = timeout(DEADLINE, rest).await.expect("whole");
+    assert_eq!(length.unwrap().unwrap(), PIECES as usize * (1 << 16) - 100);
 }
