@@ -18,9 +18,9 @@ use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    Context, attach, cat, code, connect, copy, cp, delete, diff, doctor, fork, gc, list, local,
-    log, logs, note, policy, ports, prices, print, proxy, ps, rename, run, selftest, ssh_config,
-    stop, sync,
+    Context, adopt, attach, cat, code, connect, copy, cp, delete, diff, doctor, fork, gc, list,
+    local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run, selftest,
+    ssh_config, stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -311,6 +311,10 @@ pub enum DriveCommand {
     ///
     /// That of --region, by its snapshot, without an instance.
     Copy(copy::Args),
+    /// Make a drive of a snapshot or volume that is none yet.
+    ///
+    /// Of a copy: such as the drives of the first xdrive, or any ext4. The original stays as it is.
+    Adopt(adopt::Args),
     /// Print files of a drive, also of one that is asleep.
     ///
     /// Its snapshot is read then: no instance is launched.
@@ -471,6 +475,7 @@ impl DriveCommand {
             Self::Rename(args) => rename::run(args, context),
             Self::Fork(args) => fork::run(args, context),
             Self::Copy(args) => copy::run(args, context),
+            Self::Adopt(args) => adopt::run(args, context),
             Self::Cat(args) => cat::run(args, context),
             Self::Cp(args) => cp::run(args, context),
             Self::Sync(args) => sync::run(args, context),

@@ -1,5 +1,6 @@
 //! The commands: a file each, which has the command's arguments above its function.
 
+pub mod adopt;
 pub mod attach;
 pub mod cat;
 pub mod code;

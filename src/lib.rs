@@ -14,7 +14,7 @@
 //!                        ├─ list      what exists, from tags alone
 //!                        ├─ log, note what is recorded of its generations; diff: which files differ
 //!                        ├─ delete    a drive, or one of its saves; rename: another name for it
-//!                        ├─ fork, copy a new drive that begins as another one was
+//!                        ├─ fork, copy a new drive that begins as another one was; adopt: as what is none
 //!                        ├─ prices    what spot costs now
 //!                        ├─ gc        every unused drive: saved and pruned, or listed
 //!                        ├─ doctor    checks what a session needs

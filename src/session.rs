@@ -10,6 +10,7 @@
 //! connection, a failure, EC2) becomes an [`Ending`], and every ending leads to the same save.
 //! Before the drive was ever attached, the save is an unwind; `drive` decides which.
 
+mod adopt;
 mod along;
 mod asleep;
 mod browser;
@@ -69,6 +70,7 @@ pub use crate::host::container::shell_without_terminal;
 pub use crate::host::ports::Listener;
 pub(crate) use crate::host::sftp::{Attributes, Entry, Kind};
 pub(crate) use crate::transfer::size;
+pub(crate) use adopt::adopt;
 pub(crate) use copy::copy;
 pub(crate) use delete::{Deletion, delete};
 pub(crate) use difference::{Comparison, Difference, differences};
@@ -100,6 +102,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         session.reconciler.hosts().ingress().look_ahead();
     }
     let drive = session.check(listing).await?;
+    session.refuse_unadopted(&drive).await?;
     session.check_request(&drive)?;
     if is_dry_run {
         return session.preview(&drive).await;

@@ -19,7 +19,8 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 16] = [
+const RARE: [&str; 17] = [
+    "adopt",
     "attach",
     "cat",
     "code",

@@ -129,7 +129,9 @@ fn text(rows: &[Row]) -> String {
             (state, _) => format!("{}, {state}", row.kind),
         };
         let kind = match &row.forked_from {
-            Some(from) => format!("{kind}, forked from {from}"),
+            // A drive's generation has an @, and an id of EC2's has none.
+            Some(from) if from.contains('@') => format!("{kind}, forked from {from}"),
+            Some(from) => format!("{kind}, adopted from {from}"),
             None => kind,
         };
         let line = format!(

@@ -38,7 +38,7 @@ pub use hosts::{
 };
 pub use plan::Goal;
 pub use reconcile::{Outcome, Reconciler, Wanted};
-pub use source::{CopyOrder, Source};
+pub use source::{CopyOrder, CopySource, Source};
 pub use stuck::{Left, Stuck};
 pub use subnets::Subnets;
 pub use timing::Timing;

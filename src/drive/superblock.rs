@@ -1,8 +1,8 @@
 //! The superblock of an ext4 in a snapshot: whether it is the drive's, and how it was left.
 //!
 //! Source: Linux kernel documentation, *ext4 Data Structures and Algorithms*, *Super Block*. It
-//! stands at byte 1024 of the disk. Only its UUID and its state are read; `e2fsck` finds other
-//! damage at the next mount.
+//! stands at byte 1024 of the disk. Only its UUID, features and state are read; `e2fsck` finds other
+//! damage at the next mount. The signatures of others are those that blkid knows.
 
 use crate::ids::Uuid;
 
@@ -14,6 +14,7 @@ const START: usize = 1024;
 const MAGIC_AT: usize = 0x38;
 const STATE_AT: usize = 0x3A;
 const INCOMPATIBLE_AT: usize = 0x60;
+const READ_ONLY_AT: usize = 0x64;
 const UUID_AT: usize = 0x68;
 
 const MAGIC: u16 = 0xEF53;
@@ -63,6 +64,49 @@ pub fn check(
         return Err("it was not unmounted when it was taken".to_owned());
     }
     Ok(())
+}
+
+/// Features of an ext4 that an ext3 does not have, of `s_feature_incompat` and
+/// `s_feature_ro_compat`: any of them makes it one, as for blkid and the host.
+const EXT4: (u32, u32) = (!0x1E, !0x07);
+
+/// The signatures of other things at the beginning of a disk: offset, bytes, and what it is.
+const OTHERS: [(usize, &[u8], &str); 9] = [
+    (512, b"EFI PART", "a partition table (GPT)"),
+    (512, b"LABELONE", "a physical volume of LVM"),
+    (0, b"LABELONE", "a physical volume of LVM"),
+    (0, b"LUKS\xba\xbe", "an encrypted disk (LUKS)"),
+    (0, b"XFSB", "an XFS"),
+    (0x1_0040, b"_BHRfS_M", "a Btrfs"),
+    (4086, b"SWAPSPACE2", "swap space"),
+    (3, b"NTFS    ", "an NTFS"),
+    (510, b"\x55\xaa", "a partition table (MBR)"),
+];
+
+/// How an ext4 that xdrive did not make was left, by a snapshot's first block (none if nothing was
+/// ever written there): one that was not unmounted, or has errors, is checked at its first mount, as
+/// after a crash. The error is what is there instead.
+pub fn identify(block: Option<&[u8]>) -> Result<SnapshotKind, &'static str> {
+    let block = block.ok_or("nothing at its beginning")?;
+    let bytes = |at: usize| block.get(START + at..);
+    let short = |at| Some(u16::from_le_bytes(*bytes(at)?.first_chunk()?));
+    let long = |at| Some(u32::from_le_bytes(*bytes(at)?.first_chunk()?));
+    if short(MAGIC_AT) != Some(MAGIC) {
+        let mut others = OTHERS.iter();
+        let other = others.find(|(at, bytes, _)| {
+            let there = block.get(*at..).unwrap_or_default();
+            there.starts_with(bytes)
+        });
+        return Err(other.map_or("nothing that is known", |(_, _, what)| what));
+    }
+    let features = [INCOMPATIBLE_AT, READ_ONLY_AT].map(|at| long(at).unwrap_or_default());
+    if features[0] & EXT4.0 == 0 && features[1] & EXT4.1 == 0 {
+        return Err("an ext2 or ext3");
+    }
+    Ok(match check(Some(block), None, SnapshotKind::Clean) {
+        Ok(()) => SnapshotKind::Clean,
+        Err(_) => SnapshotKind::Crashed,
+    })
 }
 
 #[cfg(test)]
@@ -115,5 +159,28 @@ mod tests {
     fn without_a_record_any_uuid_will_do() {
         let block = PaperSuperblock::clean(*b"fedcba9876543210").block();
         assert_eq!(check(Some(&block), None, SnapshotKind::Clean), Ok(()));
+    }
+
+    #[test]
+    fn what_is_no_ext4_is_named() {
+        let ext4 = PaperSuperblock::clean(MINE.into_bytes());
+        assert_eq!(identify(Some(&ext4.block())), Ok(SnapshotKind::Clean));
+        let mounted = PaperSuperblock::mounted(MINE.into_bytes());
+        assert_eq!(identify(Some(&mounted.block())), Ok(SnapshotKind::Crashed));
+        let mut ext3 = ext4.block();
+        ext3[START + INCOMPATIBLE_AT..][..2].copy_from_slice(&[0x02, 0]);
+        assert_eq!(identify(Some(&ext3)), Err("an ext2 or ext3"));
+        assert_eq!(identify(None), Err("nothing at its beginning"));
+        for (at, bytes, what) in OTHERS {
+            let mut block = vec![0; 1 << 19];
+            block[at..at + bytes.len()].copy_from_slice(bytes);
+            assert_eq!(identify(Some(&block)), Err(what));
+        }
+        let mut gpt = vec![0; 1 << 19];
+        gpt[510..520].copy_from_slice(b"\x55\xaaEFI PART");
+        assert_eq!(identify(Some(&gpt)), Err("a partition table (GPT)"));
+        for short in [&[][..], &[0; 1030][..]] {
+            assert_eq!(identify(Some(short)), Err("nothing that is known"));
+        }
     }
 }

@@ -13,6 +13,7 @@ mod settings;
 
 use jiff::Timestamp;
 
+use super::source::CopySource;
 use crate::ec2::{Arch, Tags};
 use crate::ids::{DriveAt, DriveName, Generation, SessionId, SnapshotId, Uuid};
 
@@ -68,8 +69,8 @@ pub const DELETING: &str = "xdrive:deleting";
 /// is not the drive's own.
 pub const RENAMING: &str = "xdrive:renaming";
 
-/// On the snapshot that a drive begins with as a fork: the drive and generation that it is a copy of,
-/// such as `demo@12`.
+/// On the snapshot that a drive begins with as a copy: the drive and generation that it is a copy of,
+/// such as `demo@12`, or the id of the snapshot or volume that was no drive's.
 pub const FORKED_FROM: &str = "xdrive:forked-from";
 
 /// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
@@ -294,7 +295,24 @@ pub fn fork(
     Ok((own, tags))
 }
 
-/// What the drive began with as a fork, if this snapshot is that.
+/// The tags of a copy of `source`, which is no drive's, but for those of all things of a drive. Its
+/// generation is the first, since 0 is that of a volume which was made empty. All copies of one
+/// source have the same [`OP`].
+#[must_use]
+pub fn adopt(source: &CopySource, kind: SnapshotKind) -> (SnapshotTags, Tags) {
+    let own = SnapshotTags {
+        generation: Generation::EMPTY.next(),
+        kind,
+        op: format!("copy-of-{source}"),
+        uuid: None,
+        number: 0,
+    };
+    let mut tags = written(&own);
+    tags.insert(FORKED_FROM.to_owned(), source.to_string());
+    (own, tags)
+}
+
+/// What the drive began with a copy of, if this snapshot is that copy.
 #[must_use]
 pub fn forked_from(tags: &Tags) -> Option<&str> {
     tags.get(FORKED_FROM).map(String::as_str)

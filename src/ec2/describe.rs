@@ -7,7 +7,7 @@ use aws_sdk_ec2::operation::describe_snapshots::DescribeSnapshotsOutput;
 use aws_sdk_ec2::types::{Filter, Reservation};
 
 use super::pages::{PAGE, read_pages};
-use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Volume, convert};
+use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Tags, Volume, convert};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
 impl Ec2 {
@@ -33,6 +33,27 @@ impl Ec2 {
             self.instances_where(vec![of_any_drive()]).await?,
             self.volumes_where(of_any_drive()).await?,
             self.snapshots_where(of_any_drive()).await?,
+        ))
+    }
+
+    /// The volumes and snapshots whose `Name` is this and that are no drive's.
+    pub async fn unmarked(&self, name: &str) -> Result<(Vec<Volume>, Vec<Snapshot>), Error> {
+        let named = || {
+            let filter = Filter::builder().name("tag:Name");
+            filter.values(literally(name)).build()
+        };
+        let (volumes, snapshots) =
+            tokio::try_join!(self.volumes_where(named()), self.snapshots_where(named()))?;
+        let is_unmarked = |tags: &Tags| !tags.contains_key(DRIVE);
+        Ok((
+            volumes
+                .into_iter()
+                .filter(|it| is_unmarked(&it.tags))
+                .collect(),
+            snapshots
+                .into_iter()
+                .filter(|it| is_unmarked(&it.tags))
+                .collect(),
         ))
     }
 

@@ -8,12 +8,13 @@ use super::preflight::DriveFacts;
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
-use crate::drive::CopyOrder;
 use crate::drive::tags::{self, SnapshotKind, VolumeTags};
+use crate::drive::{CopyOrder, CopySource};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Snapshot, SnapshotState, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, DriveName};
+use crate::ids::{DriveAt, DriveName, Generation, SnapshotId};
+use crate::signals::End;
 use crate::ssh::UserKey;
 
 /// What a new drive is a copy of.
@@ -39,8 +40,26 @@ pub(crate) async fn fork(
     let (order, of) = find(of, original, key.clone()).await?;
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
+    let of = of.to_string();
     session.demand_new(&facts, &order, &of)?;
-    session.copy_to(order, &of, &here).await
+    let is_afar = order.region != here;
+    if is_afar {
+        session.report.print(&format!(
+            "EC2 copies the data from {} to {here}, and bills its transfer; Ctrl-C ends the \
+             waiting alone, the copy goes on",
+            order.region
+        ));
+    }
+    let (copied, asked) = session.copy_to(order).await?;
+    if let Some(copied) = copied {
+        let place = if is_afar {
+            format!(" in {here}")
+        } else {
+            String::new()
+        };
+        session.report_copy(&copied, &of, &place);
+    }
+    Session::code(asked.map_or(Ending::Exit(0), Ending::Asked))
 }
 
 /// Makes the drive of `request` as a fork of `of`, unless there is one of that name. Returns the exit
@@ -99,7 +118,7 @@ async fn find(
     }
     let order = CopyOrder {
         region,
-        source: found.snapshot,
+        source: CopySource::Snapshot(found.snapshot),
         op: own.op,
         tags,
     };
@@ -114,11 +133,11 @@ pub(super) fn is_left(volume: &Volume) -> bool {
 
 impl Session {
     /// Refuses a drive that has any part, but for the same copy that is under way.
-    fn demand_new(
+    pub(super) fn demand_new(
         &self,
         facts: &DriveFacts,
         order: &CopyOrder,
-        of: &DriveAt,
+        of: &str,
     ) -> Result<(), Failure> {
         let (drive, command) = (&self.request.drive, &self.cloud.command);
         let is_begun = |snapshot: &Snapshot| {
@@ -133,8 +152,7 @@ impl Session {
         }
         let from = facts.snapshots.iter();
         let from = from.filter_map(|snapshot| tags::forked_from(&snapshot.tags));
-        let same = of.to_string();
-        let (error, hint) = if from.clone().any(|from| from == same) {
+        let (error, hint) = if from.clone().any(|from| from == of) {
             (
                 anyhow!("there is a drive {drive} already, a copy of {of}"),
                 format!("{command} connect {drive} goes on with it"),
@@ -148,38 +166,40 @@ impl Session {
         Err(Failure::new(Exit::Usage, error).hint(hint))
     }
 
-    async fn copy_to(&mut self, order: CopyOrder, of: &DriveAt, here: &str) -> Result<u8, Failure> {
-        let (drive, command) = (self.request.drive.clone(), self.cloud.command.clone());
-        let is_afar = order.region != here;
-        if is_afar {
-            self.report.print(&format!(
-                "EC2 copies the data from {} to {here}, and bills its transfer; Ctrl-C ends the \
-                 waiting alone, the copy goes on",
-                order.region
-            ));
-        }
+    /// Makes the copy. Returns it with its generation, and the first signal that asked for the end.
+    pub(super) async fn copy_to(
+        &mut self,
+        order: CopyOrder,
+    ) -> Result<(Option<(SnapshotId, Generation)>, Option<End>), Failure> {
         let (outcome, asked) = self.run(Goal::Copied(Box::new(order))).await;
         let copied = match &outcome {
-            Outcome::StoppedWaiting(left) => return Err(stopped(&drive, left.clone(), &command)),
+            Outcome::StoppedWaiting(left) => {
+                let (drive, command) = (&self.request.drive, &self.cloud.command);
+                return Err(stopped(drive, left.clone(), command));
+            }
             Outcome::Copied {
                 snapshot,
                 generation,
-            } => Some((snapshot.its(), *generation)),
+            } => Some((snapshot.clone(), *generation)),
             _ => None,
         };
         self.report_outcome(outcome)?;
-        if let Some((snapshot, generation)) = copied {
-            let place = if is_afar {
-                format!(" in {here}")
-            } else {
-                String::new()
-            };
-            self.report.note(&format!(
-                "{drive}{place} is a copy of {of}: {snapshot}; {command} connect {drive} goes on from \
-                 generation {generation}"
-            ));
-        }
-        Self::code(asked.map_or(Ending::Exit(0), Ending::Asked))
+        Ok((copied, asked))
+    }
+
+    /// Says what the drive is a copy of, and how to go on.
+    pub(super) fn report_copy(
+        &self,
+        (snapshot, generation): &(SnapshotId, Generation),
+        of: &str,
+        place: &str,
+    ) {
+        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        self.report.note(&format!(
+            "{drive}{place} is a copy of {of}: {}; {command} connect {drive} goes on from \
+             generation {generation}",
+            snapshot.its()
+        ));
     }
 }
 

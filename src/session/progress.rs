@@ -284,7 +284,7 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
         Step::Mark { snapshot, leaving } => format!("mark {} as {leaving}", snapshot.of(drive)),
         Step::Rename { snapshot, to } => format!("give {} to {to}", snapshot.of(drive)),
         Step::Discard(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
-        Step::CopySnapshot(order) => format!("copy {}", order.source.after("the snapshot")),
+        Step::CopySnapshot(order) => format!("copy {}", order.source.named()),
         Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
     }
 }

@@ -1,8 +1,9 @@
-//! The way to a fork: a copy of another drive's snapshot, in a drive of which nothing else is there.
+//! The way to a drive that begins as a copy: of another drive's snapshot, or of a snapshot or volume
+//! that is no drive's. Nothing else of the new drive is there.
 //!
 //! Whoever copies looks first, on settled lists, and again after the copy: a drive that somebody makes
 //! meanwhile is seen then. A copy that came too late is never taken for the newest state either: the
-//! drive has two lineages then ([`super::lineage`]), and a person chooses. All copies of one snapshot
+//! drive has two lineages then ([`super::lineage`]), and a person chooses. All copies of one source
 //! have the same `xdrive:op`, so one whose answer was lost, or that a killed run made, is found by
 //! it.
 

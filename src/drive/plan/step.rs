@@ -166,7 +166,8 @@ pub enum Step {
     },
     /// Delete a snapshot of a drive that is being deleted.
     Discard(PruningGrounds),
-    /// Copy a snapshot of another drive, or from another region.
+    /// Copy a snapshot of another drive, of another region or of nobody's, or take one of a volume
+    /// that is no drive's.
     CopySnapshot(Box<CopyOrder>),
     /// Keep a lineage that was not chosen under the name of a fork, one for each lineage.
     Fork {

@@ -1,10 +1,10 @@
-//! The step of a drive that begins as a copy of another one's snapshot.
+//! The step of a drive that begins as a copy: of another one's snapshot, or of what is no drive's.
 
 use std::time::Duration;
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
-use super::super::source::CopyOrder;
+use super::super::source::{CopyOrder, CopySource};
 use super::super::tags;
 use super::act::may_have_happened;
 use super::{Reconciler, RunError};
@@ -13,8 +13,8 @@ use super::{Reconciler, RunError};
 const LOOK_LIFE: Duration = Duration::from_secs(5);
 
 impl<H: Hosts> Reconciler<H> {
-    /// Copies a snapshot to this drive. A copy on an old look could join a drive that somebody made
-    /// since.
+    /// Copies a snapshot to this drive, or takes the drive's snapshot of a volume. A copy on an old
+    /// look could join a drive that somebody made since. What is copied is neither changed nor tagged.
     pub(super) async fn copy(
         &mut self,
         order: &CopyOrder,
@@ -25,8 +25,16 @@ impl<H: Hosts> Reconciler<H> {
         }
         let mut tags = tags::common(&self.drive, &self.overlay.who);
         tags.extend(order.tags.clone());
-        let copied = self.ec2.copy_snapshot(&order.region, &order.source, &tags);
-        match copied.await {
+        let copied = match &order.source {
+            CopySource::Snapshot(source) => {
+                self.ec2.copy_snapshot(&order.region, source, &tags).await
+            }
+            CopySource::Volume(source) => {
+                let made = self.ec2.create_snapshot(source, &tags).await;
+                made.map(|snapshot| snapshot.id)
+            }
+        };
+        match copied {
             Ok(id) => {
                 self.overlay.me.announced = Some(self.clock.boot());
                 Ok(id.to_string())

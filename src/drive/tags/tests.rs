@@ -120,3 +120,20 @@ fn a_snapshot_reads_back_as_it_was_written() {
         assert_eq!(read_snapshot(&tags), Ok(own));
     }
 }
+
+#[test]
+fn what_was_adopted_is_a_generation_of_its_own_with_no_tag_of_the_original() {
+    let source: CopySource = "vol-1".parse().unwrap();
+    let (own, tags) = adopt(&source, SnapshotKind::Crashed);
+    assert_eq!(read_snapshot(&tags), Ok(own.clone()));
+    assert_eq!(
+        (own.generation, own.kind),
+        (Generation(1), SnapshotKind::Crashed)
+    );
+    assert_eq!(forked_from(&tags), Some("vol-1"));
+    let again = adopt(&source, SnapshotKind::Clean).0;
+    assert_eq!(again.op, own.op);
+    let other = adopt(&"snap-1".parse().unwrap(), SnapshotKind::Clean).0;
+    assert_ne!(other.op, own.op);
+    "demo".parse::<CopySource>().unwrap_err();
+}

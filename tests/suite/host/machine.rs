@@ -48,6 +48,13 @@ impl Disk {
         file.set_len(mib << 20).unwrap();
     }
 
+    /// Makes it an ext4 with what is in `folder`.
+    pub(super) fn format_with(&self, folder: &std::path::Path) {
+        let mut make = Command::new("mke2fs");
+        make.args(["-q", "-F", "-t", "ext4", "-d"]).arg(folder);
+        run(make.arg(&self.file));
+    }
+
     /// Whether its file system was unmounted.
     pub(super) fn is_clean(&self) -> bool {
         let printed = run(Command::new("dumpe2fs").arg("-h").arg(&self.file));

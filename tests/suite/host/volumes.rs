@@ -316,3 +316,75 @@ async fn a_host_says_how_much_room_its_drive_has_as_long_as_it_has_it_and_once_i
     assert_eq!(machine.host.close("test").await.unwrap().room, Some(left));
     assert_eq!(machine.host.look().await.unwrap().room, None);
 }
+
+/// Makes the disk an ext4 that has these files.
+fn fill(disk: &Disk, files: &[(&str, &str)]) {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    disk.format_with(folder.path());
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn what_xdrive_has_not_laid_out_is_adopted_whole_and_goes_on_where_that_was_cut_off() {
+    let mount = ("xdrive/mounts", "rw:v1:/v1\n");
+    let cuts: [&[(&str, &str)]; 4] = [
+        &[
+            ("notes", "old"),
+            ("docker/a", "store"),
+            ("work/b", "own"),
+            ("xdrive/c", "x"),
+        ],
+        &[
+            ("notes", "old"),
+            ("xdrive-adopting/v1/docker/a", "store"),
+            ("work/b", "own"),
+            ("xdrive-adopting/v1/xdrive/c", "x"),
+        ],
+        &[
+            ("xdrive-adopted/v1/notes", "old"),
+            ("xdrive-adopted/v1/docker/a", "store"),
+            ("xdrive-adopted/v1/work/b", "own"),
+            ("xdrive-adopted/v1/xdrive/c", "x"),
+            mount,
+        ],
+        &[
+            ("work/v1/notes", "old"),
+            ("work/v1/docker/a", "store"),
+            ("work/v1/work/b", "own"),
+            ("work/v1/xdrive/c", "x"),
+            mount,
+        ],
+    ];
+    for files in cuts {
+        let disk = Disk::new(64);
+        fill(&disk, files);
+        let mut machine = Machine::boot().await;
+        machine.attach(&disk);
+        let mounted = machine.host.mount(&disk.order(2, false)).await.unwrap();
+        assert_eq!(mounted.source, None);
+        let seen = "cd /v1/work/v1 && cat notes docker/a work/b xdrive/c && \
+                    cat /v1/xdrive/mounts && ls -A . /v1/work /v1/docker && ls -A /v1";
+        assert_eq!(
+            machine.sh(seen).await,
+            "oldstoreownxrw:v1:/v1\n.:\ndocker\nnotes\nwork\nxdrive\n\n/v1/docker:\n\n\
+             /v1/work:\nv1\ndocker\nlost+found\nwork\nxdrive\n",
+            "{files:?}"
+        );
+        // From then on it is a drive like any other.
+        machine.sh("echo new > /v1/work/v1/new").await;
+        assert!(machine.host.close("test").await.unwrap().unmounted);
+        drop(machine);
+        let mut next = Machine::boot().await;
+        next.attach(&disk);
+        next.host.mount(&disk.order(3, false)).await.unwrap();
+        assert_eq!(
+            next.sh("cat /v1/work/v1/new; ls /v1/work").await,
+            "new\nv1\n"
+        );
+    }
+}

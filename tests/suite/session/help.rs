@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 37] = [
+const COMMANDS: [&str; 38] = [
     "",
     "connect",
     "run",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 37] = [
     "stop",
     "fork",
     "copy",
+    "adopt",
     "cat",
     "cp",
     "sync",

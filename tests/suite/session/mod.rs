@@ -2,6 +2,7 @@
 
 mod account;
 mod addresses;
+mod adopted;
 mod afar;
 mod along;
 mod arch;

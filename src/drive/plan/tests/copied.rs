@@ -1,17 +1,18 @@
 //! A drive that begins as a copy of another drive's snapshot, and the strangers that it may meet.
 
 use super::fixtures::*;
-use crate::drive::CopyOrder;
 use crate::drive::observed::{Observed, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
 use crate::drive::stuck::{Head, Why};
+use crate::drive::tags::{self, SnapshotKind};
+use crate::drive::{CopyOrder, CopySource};
 use crate::ec2::{SnapshotState, Tags};
 use crate::ids::Generation;
 
 fn goal() -> Goal {
     Goal::Copied(Box::new(CopyOrder {
         region: "us-east-1".to_owned(),
-        source: snap(9),
+        source: CopySource::Snapshot(snap(9)),
         op: "copy-of-snap-9".to_owned(),
         tags: Tags::new(),
     }))
@@ -57,6 +58,33 @@ fn a_new_drive_is_copied_once_and_done_when_the_copy_is_completed() {
     assert_eq!(plan(&with(vec![copy(1)])), done);
     // Of two runs, or after an answer that was lost: one lineage.
     assert_eq!(plan(&with(vec![copy(1), copy(2)])), done);
+}
+
+#[test]
+fn a_volume_that_is_no_drives_is_copied_once_too() {
+    let order = |source| {
+        let (own, tags) = tags::adopt(&source, SnapshotKind::Clean);
+        let op = own.op;
+        let region = "us-east-1".to_owned();
+        Goal::Copied(Box::new(CopyOrder {
+            region,
+            source,
+            op,
+            tags,
+        }))
+    };
+    let goal = order(CopySource::Volume(vol(9)));
+    assert_eq!(words(&next(&goal, &nothing())), "copy vol-9");
+    let made = SeenSnapshot {
+        op: "copy-of-vol-9".to_owned(),
+        is_forked: true,
+        ..snapshot(1, 9, 1)
+    };
+    let done = Next::Done(Done::Copied(snap(1), Generation(1)));
+    assert_eq!(next(&goal, &with(vec![made.clone()])), done);
+    // One of another source is not it.
+    let other = order(CopySource::Snapshot(snap(9)));
+    assert!(is_stuck(&next(&other, &with(vec![made])), &Why::NotNew));
 }
 
 #[test]

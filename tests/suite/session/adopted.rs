@@ -1,0 +1,317 @@
+//! Adoption: a drive of a volume or snapshot that xdrive has not made.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use xdrive::ec2::{SnapshotState, Speed, VolumeOrder, VolumeState, Zone};
+use xdrive::ids::{SnapshotId, VolumeId};
+use xdrive::local::Fault;
+use xdrive::local::plane::PaperSuperblock;
+
+use super::simulated::{count, in_the_cloud, paper, plant, traced, with_snapshot};
+use super::site::Site;
+
+type Tags = BTreeMap<String, String>;
+
+/// Makes a volume that has a name and no other tag, as the first xdrive did.
+fn old_volume(site: &Site, name: &str) -> VolumeId {
+    let order = VolumeOrder {
+        client_token: name.to_owned(),
+        zone: Zone("us-east-1a".to_owned()),
+        size: 1,
+        snapshot: None,
+        speed: Speed::default(),
+        tags: [("Name".to_owned(), name.to_owned())].into(),
+    };
+    in_the_cloud(site, async |ec2| {
+        let id = ec2.create_volume(&order).await.unwrap().id;
+        while ec2.volume(&id).await.unwrap().unwrap().state != VolumeState::Available {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        id
+    })
+}
+
+/// Makes a completed snapshot of it, with a name and no other tag.
+fn old_snapshot(site: &Site, volume: &VolumeId, name: &str) -> SnapshotId {
+    let tags = [("Name".to_owned(), name.to_owned())].into();
+    in_the_cloud(site, async |ec2| {
+        let id = ec2.create_snapshot(volume, &tags).await.unwrap().id;
+        while ec2.snapshot(&id).await.unwrap().unwrap().state != SnapshotState::Completed {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        id
+    })
+}
+
+fn tags_of_volume(site: &Site, id: &VolumeId) -> Tags {
+    in_the_cloud(site, async |ec2| {
+        let volume = ec2.volume(id).await.unwrap().unwrap();
+        assert_eq!(volume.state, VolumeState::Available);
+        volume.tags.into_iter().collect()
+    })
+}
+
+fn tags_of_snapshot(site: &Site, id: &SnapshotId) -> Tags {
+    in_the_cloud(site, async |ec2| {
+        let snapshot = ec2.snapshot(id).await.unwrap().unwrap();
+        snapshot.tags.into_iter().collect()
+    })
+}
+
+fn named(name: &str) -> Tags {
+    [("Name".to_owned(), name.to_owned())].into()
+}
+
+/// An ext4 on paper.
+fn ext4() -> PaperSuperblock {
+    PaperSuperblock::clean(*b"0123456789abcdef")
+}
+
+#[test]
+fn a_snapshot_is_copied_and_stays_as_it_is() {
+    let site = paper();
+    let volume = old_volume(&site, "demo");
+    site.local().write(volume.as_str(), ext4()).unwrap();
+    let snapshot = old_snapshot(&site, &volume, "demo");
+    let adopted = traced(&site, &["adopt", snapshot.as_str(), "demo"]);
+    adopted
+        .is(0)
+        .reports(&format!(
+            "demo is a copy of {snapshot}: its snapshot (snap-"
+        ))
+        .reports("connect demo goes on from generation 1")
+        .reports(&format!("{snapshot} is as it was"))
+        .reports("a month");
+    assert_eq!(count(&adopted, "CopySnapshot"), 1);
+    for call in [
+        "CreateTags",
+        "CreateSnapshot",
+        "DeleteSnapshot",
+        "RunInstances",
+    ] {
+        assert_eq!(count(&adopted, call), 0, "{call}");
+    }
+    assert_eq!(tags_of_snapshot(&site, &snapshot), named("demo"));
+    assert_eq!(site.kinds("demo"), ["snapshot"]);
+    site.run(&["log", "demo"])
+        .is(0)
+        .prints(&format!("clean, adopted from {snapshot}"));
+    site.run(&["adopt", snapshot.as_str(), "demo"])
+        .is(2)
+        .reports(&format!(
+            "there is a drive demo already, a copy of {snapshot}"
+        ));
+    // It is no drive's, so that another one may begin with it too.
+    site.run(&["adopt", snapshot.as_str(), "other"]).is(0);
+}
+
+#[test]
+fn a_volume_gets_a_snapshot_of_the_drives_and_stays_as_it_is() {
+    let site = paper();
+    let volume = old_volume(&site, "old");
+    let mounted = PaperSuperblock::mounted(*b"0123456789abcdef");
+    site.local().write(volume.as_str(), mounted).unwrap();
+    plant(&site, Fault::answer_lost("CreateSnapshot"));
+    let adopted = traced(&site, &["adopt", volume.as_str(), "demo"]);
+    adopted
+        .is(0)
+        .reports("trying again")
+        .reports(&format!("demo is a copy of {volume}"));
+    assert_eq!(count(&adopted, "CreateSnapshot"), 1);
+    for call in [
+        "CreateTags",
+        "DeleteVolume",
+        "AttachVolume",
+        "DeleteSnapshot",
+    ] {
+        assert_eq!(count(&adopted, call), 0, "{call}");
+    }
+    assert_eq!(tags_of_volume(&site, &volume), named("old"));
+    assert_eq!(site.kinds("demo"), ["snapshot"]);
+}
+
+#[test]
+fn what_is_no_ext4_is_refused_before_a_copy_or_after_that_of_a_volume() {
+    let site = paper();
+    let volume = old_volume(&site, "old");
+    let snapshot = old_snapshot(&site, &volume, "old");
+    let refused = traced(&site, &["adopt", snapshot.as_str(), "demo"]);
+    refused
+        .is(2)
+        .reports(&format!("{snapshot} holds nothing at its beginning"));
+    assert_eq!(count(&refused, "CopySnapshot"), 0);
+    assert!(site.kinds("demo").is_empty());
+    site.run(&["adopt", volume.as_str(), "demo"])
+        .is(2)
+        .reports(&format!("{volume} holds nothing at its beginning"))
+        .reports("delete demo deletes the copy that was made");
+    assert_eq!(site.kinds("demo"), ["snapshot"]);
+    site.run(&["delete", "demo", "--yes"]).is(0);
+    assert_eq!(tags_of_volume(&site, &volume), named("old"));
+    assert_eq!(tags_of_snapshot(&site, &snapshot), named("old"));
+}
+
+#[test]
+fn without_the_right_to_look_it_is_said_that_nobody_looked() {
+    let site = paper();
+    let volume = old_volume(&site, "old");
+    let snapshot = old_snapshot(&site, &volume, "old");
+    let fault = Fault {
+        times: 1000,
+        ..Fault::new(
+            "ListSnapshotBlocks",
+            403,
+            "AccessDeniedException",
+            "not you",
+        )
+    };
+    plant(&site, fault);
+    site.run(&["adopt", snapshot.as_str(), "demo"])
+        .is(0)
+        .reports("whether it holds an ext4 was not looked into")
+        .reports("connect demo goes on from generation 1");
+}
+
+#[test]
+fn what_is_not_there_or_is_a_drives_is_refused() {
+    let site = paper();
+    for missing in ["snap-0123456789abcdef0", "vol-0123456789abcdef0"] {
+        site.run(&["adopt", missing, "demo"])
+            .is(69)
+            .reports(&format!("there is no {missing} in us-east-1"));
+    }
+    site.run(&["adopt", "demo", "new"])
+        .is(2)
+        .reports("neither a snapshot's id (snap-…) nor a volume's (vol-…)");
+    let own = with_snapshot(&site, &[("Name", "lab"), ("xdrive:drive", "lab")]);
+    site.run(&["adopt", own.as_str(), "new"])
+        .is(2)
+        .reports(&format!("{own} is of the drive lab already"))
+        .reports("fork lab@1 new");
+    let volume = old_volume(&site, "old");
+    site.local().write(volume.as_str(), ext4()).unwrap();
+    site.run(&["adopt", volume.as_str(), "lab"])
+        .is(2)
+        .reports("there is a drive lab already");
+    assert_eq!(site.kinds("lab"), ["snapshot"]);
+    assert!(site.kinds("new").is_empty());
+}
+
+#[test]
+fn no_empty_drive_begins_where_an_old_one_has_its_name() {
+    let site = paper();
+    let image = site.image();
+    let connect = |flags: &[&str]| {
+        let words = ["connect", "demo", "--image", &image, "--dry-run"];
+        site.run(&[&words, flags, &["--", "true"]].concat())
+    };
+    connect(&[]).is(0);
+    let volume = old_volume(&site, "demo");
+    let refused = |id: &str| {
+        connect(&[])
+            .is(2)
+            .reports("there is no drive demo, but the ")
+            .reports(&format!("adopt {id} demo makes the drive of a copy"))
+            .reports("connect demo --from empty begins an empty one");
+    };
+    refused(volume.as_str());
+    connect(&["--from", "empty"]).is(0);
+    let other = old_volume(&site, "another");
+    let snapshot = old_snapshot(&site, &other, "demo");
+    refused(volume.as_str());
+    in_the_cloud(&site, async |ec2| {
+        let renamed = [("Name".to_owned(), "elsewhere".to_owned())].into();
+        ec2.tag(volume.as_str(), &renamed).await.unwrap();
+    });
+    refused(snapshot.as_str());
+    // Once there is the drive, its name is nobody else's.
+    site.local().write(other.as_str(), ext4()).unwrap();
+    site.run(&["adopt", other.as_str(), "demo"]).is(0);
+    connect(&[]).is(0);
+}
+
+/// Does `what` with the file of a volume; while nothing is attached, the disks are not mounted.
+fn with_disk<T>(site: &Site, id: &VolumeId, what: impl FnOnce(&Path) -> T) -> T {
+    let [folder, store] = ["disks", "disks.xfs"].map(|name| site.dir().join(name));
+    let is_stored = store.exists();
+    if is_stored {
+        let mut mount = Command::new("mount");
+        done(mount.args(["-o", "loop"]).args([&store, &folder]));
+    }
+    let result = what(&folder.join(format!("{id}.img")));
+    if is_stored {
+        done(Command::new("umount").arg(&folder));
+    }
+    result
+}
+
+fn done(command: &mut Command) -> String {
+    let ended = command.output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+fn checksum(site: &Site, id: &VolumeId) -> String {
+    with_disk(site, id, |disk| done(Command::new("sha256sum").arg(disk)))
+}
+
+/// Formats the volume, as it would be elsewhere, with a Docker's store and files on it.
+fn fill(site: &Site, id: &VolumeId) {
+    let folder = site.path("old");
+    for (path, text) in [
+        ("docker/overlay2/0123/diff/etc/old", "of an old image\n"),
+        ("docker/image/overlay2/repositories.json", "{}\n"),
+        ("work/notes", "an old note\n"),
+        ("data/one two", "spaced\n"),
+        (".hidden", "hidden\n"),
+    ] {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let mut make = Command::new("mke2fs");
+    make.args(["-q", "-F", "-t", "ext4", "-d"]).arg(&folder);
+    with_disk(site, id, |disk| done(make.arg(disk)));
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_files_of_an_old_volume_and_of_its_snapshot_are_at_v1_and_the_originals_stay() {
+    let site = Site::new();
+    let volume = old_volume(&site, "demo");
+    fill(&site, &volume);
+    let snapshot = old_snapshot(&site, &volume, "demo");
+    let before = checksum(&site, &volume);
+    site.session("demo", &["true"])
+        .is(2)
+        .reports(&format!("adopt {volume} demo"));
+
+    site.run(&["adopt", volume.as_str(), "demo"]).is(0);
+    let look = "set -e; cd /v1; cat work/notes 'data/one two' .hidden; \
+                cat docker/overlay2/0123/diff/etc/old docker/image/overlay2/repositories.json; \
+                echo more >>work/notes; ls -A /work";
+    let seen = site.session("demo", &["sh", "-c", look]);
+    assert_eq!(
+        seen.is(0).stdout,
+        "an old note\nspaced\nhidden\nof an old image\n{}\nv1\n"
+    );
+    site.is_saved("demo", 2);
+    let again = site.run(&["connect", "demo", "--", "cat", "/v1/work/notes"]);
+    assert_eq!(again.is(0).stdout, "an old note\nmore\n");
+    site.is_saved("demo", 3);
+    let asleep = site.run(&["cat", "demo:/v1/work/notes"]);
+    assert_eq!(asleep.is(0).stdout, "an old note\nmore\n");
+
+    site.run(&["adopt", snapshot.as_str(), "other"]).is(0);
+    let other = site.session("other", &["cat", "/v1/work/notes"]);
+    assert_eq!(other.is(0).stdout, "an old note\n");
+    site.is_saved("other", 2);
+
+    assert_eq!(checksum(&site, &volume), before);
+    assert_eq!(tags_of_volume(&site, &volume), named("demo"));
+    assert_eq!(tags_of_snapshot(&site, &snapshot), named("demo"));
+}
