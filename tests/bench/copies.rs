@@ -1,6 +1,6 @@
-//! Copies to the drive: `xdrive cp` beside the best of scp, sftp and rsync.
+//! Copies to the drive and back: `xdrive cp` beside the best of scp, sftp and rsync.
 //!
-//! xdrive's go into the container, as its users' do; the others' to the folder on the host that the
+//! xdrive's end in the container, as its users' do; the others' in the folder on the host that the
 //! container has as `/work`. Nobody waits for the disk.
 
 use std::fs::{self, File};
@@ -15,9 +15,11 @@ use super::ends;
 use harness::bench::Program;
 use harness::bench::program::{SSH, succeeded};
 
-pub(crate) const ROWS: [Row; 2] = [
-    less("cp of 10 000 small files", "s", 0.5),
-    less("cp of 1 GiB", "s", 1.0),
+pub(crate) const ROWS: [Row; 4] = [
+    less("cp of 10 000 small files, up", "s", 0.5),
+    less("cp of 10 000 small files, down", "s", 0.5),
+    less("cp of 1 GiB, up", "s", 1.0),
+    less("cp of 1 GiB, down", "s", 1.0),
 ];
 
 const FOLDERS: usize = 100;
@@ -65,34 +67,87 @@ impl Copies {
         })
     }
 
-    /// The seconds of each copy: xdrive's (0), or the shortest of the others.
-    pub(crate) fn take(&mut self, side: usize) -> anyhow::Result<Vec<f64>> {
-        ["many", "large"]
-            .iter()
-            .map(|what| {
-                let mut ways = match side {
-                    0 => vec![self.xdrive(what)],
-                    _ => vec![self.scp(what), self.sftp(what)?, self.rsync(what)],
-                };
-                let times = ways.iter_mut().map(|way| {
-                    let took = ends::run(way)?;
-                    self.check(what)?;
-                    Ok(took)
-                });
-                let times: anyhow::Result<Vec<f64>> = times.collect();
-                Ok(times?.into_iter().fold(f64::INFINITY, f64::min))
-            })
-            .collect()
+    /// The seconds of each copy, in the order of [`ROWS`]: xdrive's (0), or the shortest of the others.
+    pub(crate) fn take(&self, side: usize) -> anyhow::Result<Vec<f64>> {
+        let tools: &[Tool] = match side {
+            0 => &[Tool::Xdrive],
+            _ => &[Tool::Scp, Tool::Sftp, Tool::Rsync],
+        };
+        let mut times = Vec::new();
+        for (what, bytes) in [("many", SMALL * (FOLDERS * FILES) as u64), ("large", LARGE)] {
+            let mut best = [f64::INFINITY; 2];
+            for tool in tools {
+                let up = ends::run(&mut self.copy(*tool, what, Way::Up)?)?;
+                let arrived = self.on_host(&count(&format!("{WORK}/copied")))?;
+                ensure!(arrived == bytes.to_string(), "{arrived} of {bytes} bytes");
+                let down = ends::run(&mut self.copy(*tool, what, Way::Down)?)?;
+                let back = self.dir.join("back");
+                let script = count(&back.display().to_string());
+                let output = Command::new("sh").args(["-c", &script]).output()?;
+                let arrived = String::from_utf8(succeeded(output)?.stdout)?;
+                ensure!(arrived == bytes.to_string(), "{arrived} of {bytes} bytes");
+                self.on_host(&format!("rm -r {WORK}/copied"))?;
+                Command::new("rm").arg("-r").arg(back).status()?;
+                best = [best[0].min(up), best[1].min(down)];
+            }
+            times.extend(best);
+        }
+        Ok(times)
     }
 
-    fn xdrive(&self, what: &str) -> Command {
-        let mut command = Command::new(self.xdrive.get_program());
-        command.args(self.xdrive.get_args());
-        let set = |(name, value): (_, Option<_>)| Some((name, value?));
-        command.envs(self.xdrive.get_envs().filter_map(set));
-        command.args(["-q", "cp"]).arg(self.dir.join(what));
-        command.arg(format!("{}:copied", self.drive));
-        command
+    /// The command that copies `what` to the drive, or what was copied there back to `back`.
+    fn copy(&self, tool: Tool, what: &str, way: Way) -> anyhow::Result<Command> {
+        let (flags, host) = self.flags();
+        let (from, back) = (self.dir.join(what), self.dir.join("back"));
+        let mut command = Command::new(match tool {
+            Tool::Xdrive => self.xdrive.get_program(),
+            Tool::Scp => "scp".as_ref(),
+            Tool::Sftp => "sftp".as_ref(),
+            Tool::Rsync => "rsync".as_ref(),
+        });
+        let mut there = match tool {
+            Tool::Xdrive => format!("{}:copied", self.drive),
+            _ => format!("{host}:{WORK}/copied"),
+        };
+        let mut from = from.into_os_string();
+        match tool {
+            Tool::Xdrive => {
+                command.args(self.xdrive.get_args());
+                let set = |(name, value): (_, Option<_>)| Some((name, value?));
+                command.envs(self.xdrive.get_envs().filter_map(set));
+                command.args(["-q", "cp"]);
+            }
+            Tool::Scp => {
+                command.args(flags).args(["-q", "-r"]);
+            }
+            Tool::Sftp => {
+                let batch = self.dir.join("sftp");
+                let (from, back) = (from.display(), back.display());
+                let order = match way {
+                    Way::Up => format!("put -r {from} {WORK}/copied\n"),
+                    Way::Down => format!("get -r {WORK}/copied {back}\n"),
+                };
+                fs::write(&batch, order)?;
+                command.args(flags).arg("-q").arg("-b").arg(batch).arg(host);
+                return Ok(command);
+            }
+            Tool::Rsync => {
+                command
+                    .arg("-a")
+                    .arg(format!("--rsh=ssh {}", flags.join(" ")))
+                    .arg(format!("--rsync-path={}", self.rsync));
+                if self.dir.join(what).is_dir() {
+                    // Its content.
+                    from.push("/");
+                    there.push('/');
+                }
+            }
+        }
+        match way {
+            Way::Up => command.arg(from).arg(there),
+            Way::Down => command.arg(there).arg(back),
+        };
+        Ok(command)
     }
 
     /// The flags of OpenSSH's tools, and the host.
@@ -104,67 +159,37 @@ impl Copies {
             .map_or((flags, ""), |(host, flags)| (flags, host.as_str()))
     }
 
-    fn scp(&self, what: &str) -> Command {
-        let (flags, host) = self.flags();
-        let mut command = Command::new("scp");
-        command
-            .args(flags)
-            .args(["-q", "-r"])
-            .arg(self.dir.join(what));
-        command.arg(format!("{host}:{WORK}/copied"));
-        command
-    }
-
-    fn sftp(&self, what: &str) -> anyhow::Result<Command> {
-        let (flags, host) = self.flags();
-        let batch = self.dir.join(format!("{what}.sftp"));
-        let from = self.dir.join(what);
-        fs::write(&batch, format!("put -r {} {WORK}/copied\n", from.display()))?;
-        let mut command = Command::new("sftp");
-        command.args(flags).arg("-q").arg("-b").arg(batch).arg(host);
-        Ok(command)
-    }
-
-    fn rsync(&self, what: &str) -> Command {
-        let (flags, host) = self.flags();
-        let mut from = self.dir.join(what);
-        if from.is_dir() {
-            // Its content.
-            from.push("");
-        }
-        let mut command = Command::new("rsync");
-        command
-            .arg("-a")
-            .arg(format!("--rsh=ssh {}", flags.join(" ")));
-        command
-            .arg(format!("--rsync-path={}", self.rsync))
-            .arg(from);
-        command.arg(format!("{host}:{WORK}/copied"));
-        command
-    }
-
-    /// Fails unless the copy is there and whole; removes it.
-    fn check(&self, what: &str) -> anyhow::Result<()> {
-        let expected = if what == "large" {
-            LARGE
-        } else {
-            SMALL * (FOLDERS * FILES) as u64
-        };
-        let script = format!(
-            "find {WORK}/copied -type f -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf \"%d\", n }}'; \
-             rm -r {WORK}/copied"
-        );
+    /// What a script prints on the host.
+    fn on_host(&self, script: &str) -> anyhow::Result<String> {
         let output = Command::new(&self.ssh[0])
             .args(&self.ssh[1..])
             .arg(script)
             .output()?;
-        let there = String::from_utf8(succeeded(output)?.stdout)?;
-        ensure!(
-            there == expected.to_string(),
-            "{there} bytes arrived of {expected}"
-        );
-        Ok(())
+        Ok(String::from_utf8(succeeded(output)?.stdout)?)
     }
+}
+
+/// The script that prints how many bytes the files there have.
+fn count(path: &str) -> String {
+    format!("find {path} -type f -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf \"%d\", n }}'")
+}
+
+/// What copies.
+#[derive(Debug, Clone, Copy)]
+enum Tool {
+    Xdrive,
+    Scp,
+    Sftp,
+    Rsync,
+}
+
+/// Where to.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// To the drive.
+    Up,
+    /// Back from it.
+    Down,
 }
 
 /// Takes this computer's rsync and its libraries to the host; the command that runs it there.

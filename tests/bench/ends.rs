@@ -91,14 +91,21 @@ fn joined<T>(thread: JoinHandle<anyhow::Result<T>>) -> anyhow::Result<T> {
     thread.join().map_err(|_| anyhow!("a thread panicked"))?
 }
 
-/// Sends so many bytes; MiB a second until they have arrived.
-pub(crate) fn up(port: u16, bytes: u64) -> anyhow::Result<f64> {
-    let mut stream = connect(port)?;
+/// Sends so many bytes through each of these ports at once; MiB a second until they have arrived.
+pub(crate) fn up(ports: &[u16], bytes: u64) -> anyhow::Result<f64> {
     let began = Instant::now();
-    stream.write_all(&order(b'u', bytes))?;
-    send(&mut stream, bytes)?;
-    receive(&mut stream, 1)?;
-    rate(bytes, began.elapsed())
+    let all = ports.iter().map(|port| {
+        let port = *port;
+        std::thread::spawn(move || {
+            let mut stream = connect(port)?;
+            stream.write_all(&order(b'u', bytes))?;
+            send(&mut stream, bytes)?;
+            receive(&mut stream, 1)
+        })
+    });
+    let all: Vec<_> = all.collect();
+    all.into_iter().try_for_each(joined)?;
+    rate(bytes * ports.len() as u64, began.elapsed())
 }
 
 fn send(stream: &mut impl Write, bytes: u64) -> std::io::Result<()> {
@@ -109,7 +116,7 @@ fn send(stream: &mut impl Write, bytes: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A forward that is full until it is dropped.
+/// A forward on which the server sends without end, until it is dropped.
 pub(crate) struct Flood(TcpStream);
 
 impl Drop for Flood {
@@ -119,12 +126,22 @@ impl Drop for Flood {
     }
 }
 
+/// A full forward: everything is read.
 pub(crate) fn flood(port: u16) -> anyhow::Result<Flood> {
     let mut stream = connect(port)?;
     stream.write_all(&order(b'd', 1 << 50))?;
     receive(&mut stream, 1 << 20)?;
     let mut reader = stream.try_clone()?;
     std::thread::spawn(move || receive(&mut reader, 1 << 50));
+    Ok(Flood(stream))
+}
+
+/// A forward whose reader has stopped: whatever may wait for it does, a second later.
+pub(crate) fn stalled(port: u16) -> anyhow::Result<Flood> {
+    let mut stream = connect(port)?;
+    stream.write_all(&order(b'd', 1 << 50))?;
+    receive(&mut stream, 1 << 20)?;
+    std::thread::sleep(Duration::from_secs(1));
     Ok(Flood(stream))
 }
 

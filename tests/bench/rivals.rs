@@ -177,6 +177,12 @@ impl Client {
             .context("it has ended")
     }
 
+    /// The memory, in MiB, before it has carried more than a page.
+    pub(crate) fn idle(&self) -> anyhow::Result<f64> {
+        drop(ends::open(self.ports[0], 1)?);
+        self.memory()
+    }
+
     /// The memory of what carries the forwards, in MiB.
     pub(crate) fn memory(&self) -> anyhow::Result<f64> {
         ends::memory(self.pid()?)

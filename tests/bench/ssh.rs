@@ -27,9 +27,9 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use compared::{Row, Table, less, more};
+use compared::{Row, Table, at_most, less, more, shown};
 use copies::Copies;
-use harness::bench::{Program, program, run};
+use harness::bench::{Program, Spread, program, run};
 use harness::{Distance, Far};
 use rivals::{Client, Rivals};
 
@@ -40,7 +40,13 @@ const LONG_ROUNDS: usize = 3;
 const DRIVE: &str = "bench";
 /// The bytes of a transfer.
 const BULK: u64 = 512 << 20;
-/// The same over the far line.
+/// The bytes through a command.
+const CAT: u64 = 1 << 30;
+/// How many bytes are typed, one at a time.
+const ECHOES: usize = 500;
+/// How many short commands are run a round.
+const RUNS: usize = 5;
+/// The bytes of a transfer over the far line.
 const FAR_BULK: u64 = 256 << 20;
 const MIB: f64 = 1_048_576.0;
 
@@ -50,21 +56,25 @@ const DISTANCE: Distance = Distance {
     up: None,
 };
 
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 18] = [
     more("one forward, down", "MiB/s", 2.0),
     more("one forward, up", "MiB/s", 2.5),
     less("client CPU a GiB, down", "s", 0.5),
     less("client CPU a GiB, up", "s", 0.4),
     more("8 forwards at once, down", "MiB/s", 2.0),
-    more("-- cat", "MiB/s", 2.0),
+    more("8 forwards at once, up", "MiB/s", 2.0),
+    more("-- cat of 1 GiB", "MiB/s", 2.0),
     less("one-byte echo, idle, p50", "ms", 0.8),
     less("one-byte echo, idle, p99", "ms", 1.0),
     less("one-byte echo, a full forward, p50", "ms", 1.0),
     less("one-byte echo, a full forward, p99", "ms", 1.0),
+    shown("one-byte echo, a stalled reader, p50", "ms"),
+    at_most("one-byte echo, a stalled reader, p99", "ms", 50.0),
+    shown("memory over idle, a stalled reader", "MiB"),
     less("200 requests at once, p99", "ms", 0.3),
-    less("memory over idle, 200 connections", "MiB", 1.0),
+    at_most("memory over idle, 200 connections", "MiB", 32.0),
+    shown("memory, idle", "MiB"),
     less("a guest's -- true", "s", 1.2),
-    less("memory, idle", "MiB", 1.0),
 ];
 
 const FAR_ROWS: [Row; 2] = [
@@ -112,9 +122,13 @@ fn main() -> anyhow::Result<()> {
 
 async fn measure(program: &Program, top: &Path, rounds: usize) -> anyhow::Result<()> {
     let mut rivals = Rivals::begin(program, DRIVE).await?;
-    let mut copies = Copies::new(top, program, DRIVE).await?;
+    let copies = Copies::new(top, program, DRIVE).await?;
     let tables = tokio::task::spawn_blocking(move || {
-        let near = Table::measured(&ROWS, rounds, |side| one(&mut rivals.clients[side]))?;
+        let [xdrive, ssh] = &rivals.clients;
+        let idle = [xdrive.idle()?, ssh.idle()?];
+        let near = Table::measured(&ROWS, rounds, |side| {
+            one(&mut rivals.clients[side], idle[side])
+        })?;
         print!("{near}");
         let longer = rounds.min(LONG_ROUNDS);
         print!(
@@ -135,9 +149,9 @@ async fn measure_afar(program: &Program, far: &Far, rounds: usize) -> anyhow::Re
     let measuring = std::thread::spawn(move || {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
         let table = Table::measured(&FAR_ROWS, rounds, |side| {
-            let port = rivals.clients[side].ports[0];
-            let down = ends::down(&[port], FAR_BULK)?;
-            let up = ends::up(port, FAR_BULK)?;
+            let ports = &rivals.clients[side].ports[..1];
+            let down = ends::down(ports, FAR_BULK)?;
+            let up = ends::up(ports, FAR_BULK)?;
             Ok(vec![down, up])
         })?;
         print!("{table}");
@@ -147,42 +161,52 @@ async fn measure_afar(program: &Program, far: &Far, rounds: usize) -> anyhow::Re
     measured.await?.map_err(|_| anyhow!("a thread panicked"))?
 }
 
-/// The values of one client in one round, in the order of [`ROWS`].
-fn one(client: &mut Client) -> anyhow::Result<Vec<f64>> {
-    let idle = client.memory()?;
+/// The values of one client in one round, in the order of [`ROWS`]; `idle` is its memory before, in MiB.
+fn one(client: &mut Client, idle: f64) -> anyhow::Result<Vec<f64>> {
+    let ports = client.ports.clone();
     let cpu = client.cpu()?;
-    let down = ends::down(&client.ports[..1], BULK)?;
+    let down = ends::down(&ports[..1], BULK)?;
     let cpu_down = client.cpu()? - cpu;
     let cpu = client.cpu()?;
-    let up = ends::up(client.ports[0], BULK)?;
+    let up = ends::up(&ports[..1], BULK)?;
     let cpu_up = client.cpu()? - cpu;
-    let eight = ends::down(&client.ports, BULK / 8)?;
-    let [p50, p99] = client.shell.echo(500)?;
-    let full = ends::flood(client.ports[0])?;
-    let [full_p50, full_p99] = client.shell.echo(500)?;
+    let eight_down = ends::down(&ports, BULK / 8)?;
+    let eight_up = ends::up(&ports, BULK / 8)?;
+    let cat = ends::cat(&mut client.command(&["cat"]), CAT)?;
+    let [p50, p99] = client.shell.echo(ECHOES)?;
+    let full = ends::flood(ports[0])?;
+    let [full_p50, full_p99] = client.shell.echo(ECHOES)?;
     drop(full);
-    let requests = ends::requests(client.ports[0], 200)?;
-    let open = ends::open(client.ports[0], 200)?;
-    let memory = client.memory()?;
+    let stalled = ends::stalled(ports[0])?;
+    let [stalled_p50, stalled_p99] = client.shell.echo(ECHOES)?;
+    let stalled_memory = client.memory()? - idle;
+    drop(stalled);
+    let requests = ends::requests(ports[0], 200)?;
+    let open = ends::open(ports[0], 200)?;
+    let memory = client.memory()? - idle;
     drop(open);
-    let cat = ends::cat(&mut client.command(&["cat"]), BULK)?;
-    let gone = ends::run(&mut client.command(&["true"]))?;
+    let gone = (0..RUNS).map(|_| ends::run(&mut client.command(&["true"])));
+    let gone: Vec<f64> = gone.collect::<anyhow::Result<_>>()?;
     let gib = f64::from(u32::try_from(BULK >> 20)?) / 1024.0;
     let values = vec![
         down,
         up,
         cpu_down / gib,
         cpu_up / gib,
-        eight,
+        eight_down,
+        eight_up,
         cat,
         p50,
         p99,
         full_p50,
         full_p99,
+        stalled_p50,
+        stalled_p99,
+        stalled_memory,
         requests,
-        memory - idle,
-        gone,
+        memory,
         idle,
+        Spread::of(gone.into_iter()).median,
     ];
     Ok(values)
 }
