@@ -19,6 +19,10 @@ use crate::ssh::{Output, Ssh, SshError};
 const SCRIPT: &str = "session hold";
 const ARRIVAL: &str = "session arrive";
 
+/// The most events that wait to be asked for: far more than a host has to tell, whose lead and guests
+/// come and go while a save asks for nothing.
+const EVENTS: usize = 4096;
+
 /// The role of an attached client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -114,7 +118,7 @@ pub(super) fn notice(text: &str) -> Option<(String, Timestamp)> {
 #[derive(Debug)]
 pub struct ClientLock {
     lease: watch::Sender<Duration>,
-    events: mpsc::UnboundedReceiver<HostEvent>,
+    events: mpsc::Receiver<HostEvent>,
 }
 
 impl ClientLock {
@@ -122,7 +126,7 @@ impl ClientLock {
     pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, ScriptError> {
         let mut host = LockCommand::of(SCRIPT, ssh, command).await?;
         loop {
-            match host.line().await {
+            match host.line().await? {
                 Some(line) if line.starts_with("xdrive: attached=") => break,
                 Some(_) => {}
                 None => return Err(host.refusal(ssh).await),
@@ -139,7 +143,7 @@ impl ClientLock {
     ) -> Result<(Facts, Option<Self>), ScriptError> {
         let mut host = LockCommand::of(ARRIVAL, ssh, command).await?;
         loop {
-            match host.line().await {
+            match host.line().await? {
                 Some(line) if line.starts_with("xdrive: arrived=") => break,
                 Some(_) => {}
                 // The facts come before the attempt to attach.
@@ -157,7 +161,7 @@ impl ClientLock {
     fn over(host: LockCommand) -> Self {
         tracing::debug!(target: "xdrive::host", script = host.script, "in force");
         let (lease, refreshes) = watch::channel(Duration::ZERO);
-        let (sender, events) = mpsc::unbounded_channel();
+        let (sender, events) = mpsc::channel(EVENTS);
         tokio::spawn(host.keep(refreshes, sender));
         Self { lease, events }
     }
@@ -199,8 +203,9 @@ impl LockCommand {
         })
     }
 
-    /// The next line of standard output; none when the channel has ended.
-    async fn line(&mut self) -> Option<String> {
+    /// The next line of standard output; none when the channel has ended. [`SshError::TooLong`] of a
+    /// line without an end, or of more lines than anybody waits for.
+    async fn line(&mut self) -> Result<Option<String>, SshError> {
         loop {
             let rest = &self.stdout[self.seen..];
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -209,16 +214,17 @@ impl LockCommand {
                 if let Some(fact) = line.strip_prefix("xdrive: ") {
                     tracing::trace!(target: "xdrive::host", script = self.script, %fact, "received");
                 }
-                return Some(line);
+                return Ok(Some(line));
             }
-            match self.session.output().await {
+            let kept = self.stdout.len() + self.stderr.len();
+            match self.session.output_beside(kept).await? {
                 Some(channel::Output::Stdout(data)) => self.stdout.extend_from_slice(&data),
                 Some(channel::Output::Stderr(data)) => self.stderr.extend_from_slice(&data),
                 Some(channel::Output::Status(status)) => self.status = Some(status),
                 None => {
                     let status = self.status;
                     tracing::debug!(target: "xdrive::host", script = self.script, status, "ended");
-                    return None;
+                    return Ok(None);
                 }
             }
         }
@@ -250,7 +256,7 @@ impl LockCommand {
     async fn keep(
         mut self,
         mut refreshes: watch::Receiver<Duration>,
-        events: mpsc::UnboundedSender<HostEvent>,
+        events: mpsc::Sender<HostEvent>,
     ) {
         loop {
             // Long output does not accumulate.
@@ -258,16 +264,16 @@ impl LockCommand {
             self.seen = 0;
             self.stderr.clear();
             tokio::select! {
-                line = self.line() => match line {
-                    None => return,
-                    Some(line) => {
-                        let event = line.strip_prefix("xdrive: event=").and_then(HostEvent::parse);
-                        if let Some(event) = event {
-                            // Fails only where the lock was dropped, which is seen below.
-                            let _ = events.send(event);
-                        }
+                line = self.line() => {
+                    let Ok(Some(line)) = line else {
+                        return;
+                    };
+                    let event = line.strip_prefix("xdrive: event=").and_then(HostEvent::parse);
+                    // A host that says more than anybody asks for is none.
+                    if event.is_some_and(|event| events.try_send(event).is_err()) {
+                        return;
                     }
-                },
+                }
                 changed = refreshes.changed() => {
                     if changed.is_err() {
                         return;

@@ -89,7 +89,7 @@ impl Logs {
                 Some(Frame::End) => return Ok(None),
                 None => {}
             }
-            match self.session.output().await {
+            match self.session.output_beside(self.words.len()).await? {
                 Some(Output::Stdout(data)) => self.frames.arrived(&data),
                 Some(Output::Stderr(words)) => self.words.extend_from_slice(&words),
                 Some(Output::Status(status)) => self.status = Some(status),

@@ -70,7 +70,7 @@ pub struct Listening {
 
 impl Listening {
     /// What listens now; at once the first time, and then when it has changed. None when the
-    /// connection has ended. Loses nothing if it is dropped before it is ready.
+    /// connection has ended, or the host sends something else. Loses nothing if it is dropped before it is ready.
     pub async fn next(&mut self) -> Option<Vec<Listener>> {
         loop {
             while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -81,7 +81,8 @@ impl Listening {
                     return Some(listeners);
                 }
             }
-            if let Output::Stdout(piece) = self.session.output().await? {
+            let output = self.session.output_beside(self.begun.len()).await.ok()?;
+            if let Output::Stdout(piece) = output? {
                 self.begun.extend_from_slice(&piece);
             }
         }

@@ -10,11 +10,16 @@ use bytes::Bytes;
 use russh::client::Msg;
 use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
 
+use super::error::SshError;
 use super::peer::End;
 use crate::terminal::Size;
 
 /// The data of one SSH packet: larger pieces would be split again.
 pub(super) const CHUNK: usize = 32 << 10;
+
+/// The most bytes that a command may print where its output is collected. Scripts print facts, a line
+/// each, and what Docker says to an error; the longest lists are those of a drive's runs.
+pub(super) const COLLECTED: usize = 8 << 20;
 
 /// The fields of a pty-req (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
@@ -50,6 +55,20 @@ impl Session {
     /// Loses nothing if it is dropped before it is ready.
     pub(crate) async fn output(&mut self) -> Option<Output> {
         output(&mut self.messages).await
+    }
+
+    /// As [`Session::output`], for a caller that has so many bytes of it before and keeps them:
+    /// [`SshError::TooLong`] if they are too many with these.
+    pub(crate) async fn output_beside(&mut self, kept: usize) -> Result<Option<Output>, SshError> {
+        let output = self.output().await;
+        let length = match &output {
+            Some(Output::Stdout(piece) | Output::Stderr(piece)) => piece.len(),
+            Some(Output::Status(_)) | None => 0,
+        };
+        if kept + length > COLLECTED {
+            return Err(SshError::TooLong(COLLECTED >> 20));
+        }
+        Ok(output)
     }
 
     /// Its two directions, for use at the same time.

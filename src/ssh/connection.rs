@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use super::channel::{CHUNK, Session, TerminalRequest, signal_number};
+use super::channel::{CHUNK, COLLECTED, Session, TerminalRequest, signal_number};
 use super::error::SshError;
 use super::gate::{Gate, GatedStream};
 use super::peer::{Accepts, End, Peer, config, handshake_error};
@@ -40,9 +40,6 @@ pub const REACH: Duration = Duration::from_secs(3);
 /// How long key exchange and authentication may take: five round trips, 1.5 s at 300 ms; the rest
 /// is for a host that boots. sshd itself gives up after 120 s (`LoginGraceTime`).
 const LOGIN: Duration = Duration::from_secs(20);
-/// The most that a command may print where its output is collected. Scripts print facts, a line each,
-/// and what Docker says to an error; the longest lists are those of a drive's runs.
-const COLLECTED: usize = 8 << 20;
 
 /// A host: where to connect, and the key to expect there.
 #[derive(Debug, Clone)]
@@ -329,7 +326,7 @@ impl Ssh {
                     Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. })
                         if output.stdout.len() + output.stderr.len() + data.len() > COLLECTED =>
                     {
-                        return Err(SshError::TooLong(self.address(), COLLECTED >> 20));
+                        return Err(SshError::TooLong(COLLECTED >> 20));
                     }
                     Some(ChannelMsg::Data { data }) => {
                         output.stdout.extend_from_slice(&data);

@@ -21,8 +21,8 @@ pub enum SshError {
     #[error("the host at {0} refused {1}")]
     Refused(SocketAddr, String),
     /// A command printed more than is collected.
-    #[error("a script on the host at {0} printed more than {1} MiB where some lines were expected")]
-    TooLong(SocketAddr, usize),
+    #[error("a script on the host printed more than {0} MiB where some lines were expected")]
+    TooLong(usize),
     /// A key that cannot be parsed: from a broken tag, or a broken key file.
     #[error("{0} is not an SSH key")]
     BadKey(&'static str),

@@ -10,9 +10,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
+use xdrive::host::scripts::Host;
+use xdrive::host::{LockOrder, Role};
 use xdrive::ssh::agent::AgentForward;
 use xdrive::ssh::forward::ForwardError;
 use xdrive::ssh::remote::{Here, RemoteForward, RemoteWanted};
@@ -107,6 +110,7 @@ async fn client(task: &Task) -> (String, usize) {
     match task.kind {
         Kind::Ports => ports(task, &ssh).await,
         Kind::Agent | Kind::NoAgent => agent(task, &ssh).await,
+        Kind::Script | Kind::Events => scripts(task.kind, ssh).await,
         _ => match ssh.run("command", b"").await {
             Ok(output) => (format!("status {}", output.status), 0),
             Err(error) => (error.to_string(), 0),
@@ -128,7 +132,7 @@ async fn ports(task: &Task, ssh: &Ssh) -> (String, usize) {
     let _forward = forward.unwrap();
     let mut open = Vec::new();
     while !task.dir.join("done").exists() {
-        let wait = std::time::Duration::from_millis(20);
+        let wait = Duration::from_millis(20);
         if let Ok(Some(connection)) = tokio::time::timeout(wait, connections.recv()).await {
             open.push(connection);
         }
@@ -137,6 +141,32 @@ async fn ports(task: &Task, ssh: &Ssh) -> (String, usize) {
         open.push(connection);
     }
     ("done".to_owned(), open.len())
+}
+
+/// Uses a host's scripts: what they say, and how many events came.
+async fn scripts(kind: Kind, ssh: Ssh) -> (String, usize) {
+    let (host, _) = Host::contact(ssh).await.unwrap();
+    let order = LockOrder {
+        client: "me",
+        role: Role::Lead,
+        lease: Duration::from_mins(1),
+    };
+    let lock = host.hold(&order).await;
+    if kind == Kind::Script {
+        let mut listening = host.listening().await.unwrap();
+        assert_eq!(listening.next().await, None);
+        return (lock.unwrap_err().to_string(), 0);
+    }
+    let mut lock = lock.unwrap();
+    // All that the host has to say, while nobody asks.
+    while lock.refresh(Duration::from_mins(1)) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut events = 0;
+    while lock.event().await.is_some() {
+        events += 1;
+    }
+    ("done".to_owned(), events)
 }
 
 /// Forwards an agent that answers nothing and keeps each connection.
@@ -149,7 +179,7 @@ async fn agent(task: &Task, ssh: &Ssh) -> (String, usize) {
     };
     let mut open = Vec::new();
     while !task.dir.join("done").exists() {
-        let wait = std::time::Duration::from_millis(20);
+        let wait = Duration::from_millis(20);
         if let Ok(Ok((connection, _))) = tokio::time::timeout(wait, listener.accept()).await {
             open.push(connection);
         }
@@ -207,6 +237,18 @@ async fn a_command_that_prints_without_end_is_an_error() {
     let (outcome, _) = met(Kind::NoAgent).await;
     let what = &outcome.what;
     assert!(what.contains("nothing to the agent") && what.len() < 10_000);
+}
+
+#[tokio::test]
+async fn a_script_that_prints_a_line_without_end_is_an_error() {
+    let (outcome, _) = met(Kind::Script).await;
+    assert!(outcome.what.contains("printed more than"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_host_has_so_many_events_for_a_client_that_asks_for_none_and_no_more() {
+    let (outcome, _) = met(Kind::Events).await;
+    assert!((1000..=4096).contains(&outcome.given), "{outcome:?}");
 }
 
 #[tokio::test]

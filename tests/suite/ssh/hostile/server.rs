@@ -43,6 +43,10 @@ pub(super) enum Kind {
     Output,
     /// So it does to its standard error.
     Errors,
+    /// It is a host of xdrive's by its word, and each script prints one line without end.
+    Script,
+    /// Such a host attaches a client, and has events for it without end.
+    Events,
     /// It ends the connection, and its reason would take over a terminal.
     Reason,
 }
@@ -141,6 +145,9 @@ async fn spoil(stream: TcpStream, config: Arc<server::Config>, seen: Seen) {
     }
 }
 
+/// What is in the command of the first script.
+const CONTACT: &[u8] = b"session contact";
+
 struct Server {
     kind: Kind,
     seen: Seen,
@@ -228,6 +235,11 @@ impl server::Handler for Server {
             tokio::spawn(converse(channel.into_stream(), config, server));
         } else if command == b"true" {
             tokio::spawn(end(handle, id, 0));
+        } else if command.windows(CONTACT.len()).any(|part| part == CONTACT) {
+            tokio::spawn(async move {
+                let _ = handle.data(id, "xdrive: booted=yes\n").await;
+                end(handle, id, 0).await;
+            });
         } else {
             let (kind, seen) = (self.kind, self.seen.clone());
             tokio::spawn(async move { run(kind, &seen, handle, id).await });
@@ -268,11 +280,21 @@ async fn run(kind: Kind, seen: &Seen, handle: Handle, id: ChannelId) {
             std::fs::write(&seen.done, "").unwrap();
             std::future::pending::<()>().await;
         }
-        Kind::Output | Kind::Errors | Kind::NoAgent => {
-            let piece = bytes::Bytes::from("without end\n".repeat(2048));
+        Kind::Output | Kind::Errors | Kind::NoAgent | Kind::Script | Kind::Events => {
+            let _ = match kind {
+                Kind::Events => handle.data(id, "xdrive: attached=me\n").await,
+                _ => Ok(()),
+            };
+            let piece = bytes::Bytes::from(match kind {
+                Kind::Script => "without end ".repeat(2048),
+                Kind::Events => "xdrive: event=clients 1\n".repeat(1024),
+                _ => "without end\n".repeat(2048),
+            });
             for _ in 0..ENDLESS / piece.len() {
                 let sent = match kind {
-                    Kind::Output => handle.data(id, piece.clone()).await,
+                    Kind::Output | Kind::Script | Kind::Events => {
+                        handle.data(id, piece.clone()).await
+                    }
                     _ => handle.extended_data(id, 1, piece.clone()).await,
                 };
                 if sent.is_err() {
