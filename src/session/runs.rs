@@ -303,11 +303,22 @@ impl Session {
         wanted: Option<&str>,
     ) -> Result<String, Failure> {
         let (_, _, runs) = self.runs(instance).await?;
-        let there: Vec<Run> = runs.into_iter().filter(|run| run.is_kept).collect();
-        match chosen(&there, wanted) {
-            Some(run) => Ok(run.id.clone()),
+        let (there, ended): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.is_kept);
+        if let Some(run) = chosen(&there, wanted) {
+            return Ok(run.id.clone());
+        }
+        match wanted.and_then(|_| chosen(&ended, wanted)) {
+            Some(run) => Err(self.has_ended(run)),
             None => Err(self.no_run(&there, wanted)),
         }
+    }
+
+    /// The failure of a request to attach to a run that is on record only.
+    fn has_ended(&self, run: &Run) -> Failure {
+        let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &run.id);
+        let why = anyhow!("the command {id} on {drive} has ended");
+        let hint = format!("{xdrive} logs {drive} {id} shows the end of what it printed");
+        Failure::new(Exit::Unavailable, why).hint(hint)
     }
 
     /// The failure of a request that does not name one of `runs`.

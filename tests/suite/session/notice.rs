@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use harness::{Pty, eventually_within};
 
 use super::site::{SESSION, Site};
+use super::transfers::{Transfers, echoing, free};
 
 /// Jupyter's port, once its address was printed so many times.
 fn port(pty: &Pty, times: usize) -> String {
@@ -137,6 +138,31 @@ fn a_command_that_ignores_sigterm_is_ended_in_time_and_never_run_again() {
     site.is_saved("demo", 1);
     let next = site.session("demo", &["cat", "/work/note"]);
     assert_eq!(next.is(0).stdout, "kept\n");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn ports_lead_to_the_next_instance_and_back_from_it() {
+    let site = Site::new();
+    let image = site.image();
+    let one = free();
+    let (back, way) = (
+        format!("7001:127.0.0.1:{}", echoing()),
+        format!("{one}:localhost:7001"),
+    );
+    let session = ["connect", "demo", "--resume", "--image", &image];
+    let mut pty = site.in_terminal(&[&session[..], &["-R", &back, "-L", &way]].concat());
+    pty.see_within(SESSION, "bash-");
+    let transfers = Transfers::begin(one);
+    transfers.go_on();
+    site.interrupt("demo", 120);
+    pty.see_within(SESSION, "container stopped");
+    pty.see_within(SESSION, "mounted, generation 2");
+    transfers.go_on();
+    drop(transfers);
+    pty.type_in("exit\r");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    site.is_saved("demo", 2);
 }
 
 #[test]

@@ -108,8 +108,13 @@ fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
     assert_eq!(first["status"], 5, "{rows}");
     assert_eq!(first["last"], "over", "{rows}");
     assert_eq!(second["state"], "running", "{rows}");
-    let of_the_first = site.run(&["logs", "demo", first["run"].as_str().unwrap()]);
+    let id = first["run"].as_str().unwrap();
+    let of_the_first = site.run(&["logs", "demo", id]);
     assert_eq!(of_the_first.is(0).stdout, "begun\nover\n");
+    site.run(&["attach", "demo", id])
+        .is(69)
+        .reports(&format!("error: the command {id} on demo has ended"))
+        .reports(&format!("hint: xdrive --local logs demo {id} shows"));
     site.run(&["stop", "demo"]).is(0);
     site.has_no_leaks();
 }
