@@ -74,7 +74,8 @@ impl Inbox {
         (Self { opened, places }, receiver)
     }
 
-    /// Accepts a channel if there is a place for it, and somebody to receive it. (A reply that is dropped instead is a refusal.)
+    /// Accepts a channel if there is a place for it, and somebody to receive it. (A reply that is
+    /// dropped instead is a refusal.)
     async fn accept(&self, channel: Channel<Msg>, reply: ChannelOpenHandle) {
         if self.opened.is_closed() {
             let prohibited = ChannelOpenFailure::AdministrativelyProhibited;
