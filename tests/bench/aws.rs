@@ -20,11 +20,13 @@
 
 mod folder;
 mod path;
+mod sessions;
 mod terminal;
 mod trips;
 mod verdict;
 
 use anyhow::Context as _;
+use xdrive::local::{Delays, Preset};
 
 use folder::Folder;
 use harness::bench::{Parts, parts, run};
@@ -65,12 +67,14 @@ fn main() -> anyhow::Result<()> {
 
 async fn measure(top: &std::path::Path, parts: &Parts, rounds: usize) -> anyhow::Result<()> {
     eprintln!("making the drive");
-    let folder = Folder::with_a_drive(top).await?;
+    let once: &[&str] = &["--", "true"];
+    let folder = Folder::with_a_drive(top, &[once], "delays = \"aws\"\n").await?;
+    let delays = Delays::new(Preset::Aws);
     Box::pin(parts.session("parts", 0, ":")).await?;
     let mut verdict = Verdict::default();
     for number in 0..rounds {
         let alone = Box::pin(parts.session("parts", EXISTING + number, ":")).await?;
-        let path = Path::new(&alone, folder.delays())?;
+        let path = Path::new(&alone, &delays)?;
         let xdrive = folder.xdrive().await.context("xdrive")?;
         let by_hand = folder.by_hand().await.context("by hand")?;
         let round = Round {

@@ -1,9 +1,10 @@
 #!/bin/sh
 # shellcheck shell=sh
-# by-hand.sh SNAPSHOT CONTAINER KEY: a session as one would script it without xdrive, with the AWS
+# by-hand.sh SNAPSHOT CONTAINER KEY [FILE]: a session as one would script it without xdrive, with the AWS
 # CLI's own commands and waiters and OpenSSH. A shell in CONTAINER, which is on the drive that
 # SNAPSHOT holds (with everything that Docker keeps below docker/); afterwards the drive is a
-# snapshot again, and its id is printed. KEY is the private key to log in with.
+# snapshot again, and its id is printed. KEY is the private key to log in with. With FILE, a path in
+# the drive's file system, that file is printed instead, and the drive is not saved.
 #
 # It is as fast as such a script can be: steps run in parallel, connections are shared, the instance
 # is terminated as soon as the snapshot is begun. It trusts the first host key it gets, and removes
@@ -66,13 +67,27 @@ save() {
   printf 'saved: %s\n' "$saved"
 }
 
+show() {
+  disk=/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol${volume#vol-}
+  # shellcheck disable=SC2029 # expanded here, and meant to be
+  on_host "$LOGIN@$address" "until [ -b $disk ]; do sleep 1; done
+    sudo mkdir -p /v1 && sudo mount $disk /v1 && sudo cat /v1/$1"
+  aws ec2 terminate-instances --instance-ids "$instance" >/dev/null
+  aws ec2 wait volume-available --volume-ids "$volume"
+  aws ec2 delete-volume --volume-id "$volume"
+}
+
 main() {
   snapshot=$1 container=$2 key=$3
   dir=$(mktemp -d)
   trap 'rm -rf "$dir"' EXIT
   begin
-  enter
-  save
+  if [ "$#" -gt 3 ]; then
+    show "$4"
+  else
+    enter
+    save
+  fi
 }
 
 main "$@"

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::folder::Took;
 use super::path::{Line, Path, seconds};
+use super::sessions::Took;
 use harness::bench::Spread;
 
 /// The allowed seconds over the path: to the prompt, to the instance shutting down.
