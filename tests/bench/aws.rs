@@ -75,8 +75,8 @@ async fn measure(top: &std::path::Path, parts: &Parts, rounds: usize) -> anyhow:
     for number in 0..rounds {
         let alone = Box::pin(parts.session("parts", EXISTING + number, ":")).await?;
         let path = Path::new(&alone, &delays)?;
-        let xdrive = folder.xdrive().await.context("xdrive")?;
-        let by_hand = folder.by_hand().await.context("by hand")?;
+        let xdrive = folder.xdrive(top).await.context("xdrive")?;
+        let by_hand = folder.by_hand(top).await.context("by hand")?;
         let round = Round {
             path,
             xdrive,

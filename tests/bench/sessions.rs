@@ -1,5 +1,6 @@
 //! The sessions of both sides in the EC2 with AWS's delays: xdrive's, and the script's.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -7,7 +8,7 @@ use jiff::Timestamp;
 use portable_pty::CommandBuilder;
 use serde_json::Value;
 
-use super::folder::{DRIVE, Folder};
+use super::folder::{DRIVE, Folder, NAME};
 use super::terminal::{Sat, sit};
 use harness::program;
 
@@ -24,19 +25,24 @@ pub(crate) struct Took {
 
 impl Folder {
     /// A session of xdrive.
-    pub(crate) async fn xdrive(&self) -> anyhow::Result<Took> {
+    pub(crate) async fn xdrive(&self, top: &Path) -> anyhow::Result<Took> {
         let program = program();
         let program = program.to_str().context("the program's path is no text")?;
         let words = [program, "--local", "connect", DRIVE];
-        self.session(words.map(str::to_owned), &[]).await
+        self.session(top, words.map(str::to_owned), &[]).await
     }
 
     /// A session of the script, from the drive as it was made.
-    pub(crate) async fn by_hand(&self) -> anyhow::Result<Took> {
-        self.session(self.script()?, &self.pointers).await
+    pub(crate) async fn by_hand(&self, top: &Path) -> anyhow::Result<Took> {
+        self.session(top, self.script()?, &self.pointers).await
     }
 
-    async fn session(&self, words: [String; 4], more: &[(String, String)]) -> anyhow::Result<Took> {
+    async fn session(
+        &self,
+        top: &Path,
+        words: [String; 4],
+        more: &[(String, String)],
+    ) -> anyhow::Result<Took> {
         let mut command = CommandBuilder::new(&words[0]);
         command.env_clear();
         for (name, value) in self.environment().iter().chain(more) {
@@ -46,23 +52,23 @@ impl Folder {
         let Sat { connect, left, end } = sit(command).await?;
         Ok(Took {
             connect,
-            terminating: self.last_termination()?.saturating_sub(left),
+            terminating: last_termination(top)?.saturating_sub(left),
             saved: end,
         })
     }
+}
 
-    /// When the last instance began to shut down, since 1970, by EC2's record.
-    fn last_termination(&self) -> anyhow::Result<Duration> {
-        let text = std::fs::read(self.dir.join("state.json"))?;
-        let world: Value = serde_json::from_slice(&text)?;
-        let instances = world["instances"].as_object().context("no instances")?;
-        let mut began = Vec::new();
-        for instance in instances.values() {
-            let since = instance["termination"]["since"].as_str();
-            let since = since.context("an instance that goes on")?;
-            began.push(since.parse::<Timestamp>()?);
-        }
-        let last = began.into_iter().max().context("no instance")?;
-        Ok(last.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs())
+/// When the last instance began to shut down, since 1970, by EC2's record.
+fn last_termination(top: &Path) -> anyhow::Result<Duration> {
+    let text = std::fs::read(top.join(NAME).join("state.json"))?;
+    let world: Value = serde_json::from_slice(&text)?;
+    let instances = world["instances"].as_object().context("no instances")?;
+    let mut began = Vec::new();
+    for instance in instances.values() {
+        let since = instance["termination"]["since"].as_str();
+        let since = since.context("an instance that goes on")?;
+        began.push(since.parse::<Timestamp>()?);
     }
+    let last = began.into_iter().max().context("no instance")?;
+    Ok(last.duration_since(Timestamp::UNIX_EPOCH).unsigned_abs())
 }
