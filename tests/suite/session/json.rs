@@ -12,7 +12,7 @@ use super::site::{Ended, Site};
 
 /// Checks `document` against the schema of that name. Nothing may be in it that the schema does not
 /// describe: to scripts it says what may be relied on, here it says all there is.
-fn check(name: &str, document: &Value) {
+pub(super) fn check(name: &str, document: &Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/cli/schemas")
         .join(name)

@@ -72,6 +72,32 @@ fn a_nearly_full_drive_warns_at_connect_and_save_and_its_command_makes_room() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_filled_to_its_last_byte_is_saved_comes_back_and_grows() {
+    let site = Site::new();
+    // As root, who may have the blocks that are kept for him.
+    let fill = "cat /dev/zero >/v1/work/much; cat /dev/zero >>/v1/work/rest; sync; true";
+    let first = session(&site, &["--size", "1"], fill);
+    let (_, after) = halves(&first);
+    assert!(after.contains("warning: demo is nearly full: 0.0 of 1 GiB are free\n"));
+
+    // It is used as any other.
+    let second = site.session("demo", &["sh", "-c", "stat -c %s /work/much >&2; true"]);
+    second
+        .is(0)
+        .reports("warning: demo is nearly full: 0.0 of 1 GiB");
+    let helps = command(&second.stderr);
+    assert_eq!(helps, ["connect", "demo", "--size", "2"]);
+    let helps: Vec<&str> = helps.iter().map(String::as_str).collect();
+    let write = "cat /work/much >/work/again && stat -c %s /work/much /work/again";
+    let third = site.run(&[&helps[..], &["--", "sh", "-c", write]].concat());
+    let sizes: Vec<&str> = third.is(0).stdout.lines().collect();
+    assert_eq!(sizes.len(), 2);
+    assert_eq!(sizes[0], sizes[1]);
+    site.is_saved("demo", 3);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_drive_with_hardly_an_inode_left_warns_also_who_joins() {
     let site = Site::new();
     // ext4 makes 65,536 for a GiB.

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use xdrive::local::Fault;
 
+use super::json::check;
 use super::simulated::{in_the_cloud, paper, plant, with_snapshot};
 use super::site::{Ended, Site};
 use super::tree::second;
@@ -28,7 +29,10 @@ fn selftest(site: &Site, more: &[&str]) -> Ended {
 }
 
 fn report(site: &Site) -> Value {
-    serde_json::from_str(&fs::read_to_string(site.path("report.json")).unwrap()).unwrap()
+    let text = fs::read_to_string(site.path("report.json")).unwrap();
+    let report = serde_json::from_str(&text).unwrap();
+    check("selftest", &report);
+    report
 }
 
 /// The result of the finding of that name.
