@@ -9,13 +9,13 @@ use harness::sshd::Sshd;
 #[tokio::test]
 #[ignore = "needs root and sshd"]
 async fn a_host_is_logged_in_to_at_its_ipv6_address() {
-    // A port that is free now, for sshd.
-    let taken = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
-    let address = taken.local_addr().unwrap();
-    drop(taken);
+    // A port that is free now, for sshd, and that the system chooses for nobody else meanwhile.
+    let free = (20_000..30_000).map(|port| SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port));
+    let mut free = free.filter(|address| TcpListener::bind(address).is_ok());
+    let address = free.next().unwrap();
     let sshd = Sshd::with(&format!("ListenAddress {address}"));
     let target = Target {
-        address: SocketAddr::new(Ipv6Addr::LOCALHOST.into(), address.port()),
+        address,
         ..sshd.target("root")
     };
     let ssh = Ssh::connect(&target, sshd.user_key.private())
