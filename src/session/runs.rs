@@ -23,7 +23,7 @@ use crate::host::logs::{Beginning, Piece};
 use crate::host::runs::Run;
 use crate::host::scripts::Host;
 use crate::ids::SessionId;
-use crate::report;
+use crate::report::{self, Report};
 use crate::ssh::{SshError, UserKey};
 
 pub(super) use crate::host::runs::label;
@@ -101,6 +101,7 @@ pub async fn logs(
     };
     let mut shown = Shown {
         from: since.map_or(Beginning::Kept, Beginning::Since),
+        is_on_record: !run.is_kept,
         places: [None; 2],
         show,
     };
@@ -115,6 +116,8 @@ pub async fn logs(
 struct Shown {
     /// Where it begins.
     from: Beginning,
+    /// Whether the run has ended, and is only on the drive.
+    is_on_record: bool,
     /// Up to which byte standard output, and standard error, were shown; none before that is known.
     places: [Option<u64>; 2],
     show: fn(bool, &[u8]) -> std::io::Result<()>,
@@ -167,7 +170,12 @@ impl Shown {
             if let Some(since) = lost.take() {
                 reconnector.report_again(since.elapsed());
             }
-            reconnector.report_missing(self.add(&piece));
+            let missing = self.add(&piece);
+            if self.is_on_record {
+                report_forgotten(missing, reconnector.report);
+            } else {
+                reconnector.report_missing(missing);
+            }
             (self.show)(piece.is_output, &piece.bytes)?;
         }
     }
@@ -184,11 +192,27 @@ impl Shown {
     /// Adds a piece that is shown; returns how many bytes of either stream are missing before it.
     fn add(&mut self, piece: &Piece) -> [u64; 2] {
         let stream = usize::from(!piece.is_output);
-        let known = self.places[stream].unwrap_or(piece.place);
+        let first = match self.from {
+            Beginning::Kept => 0,
+            Beginning::Since(_) | Beginning::After(_) => piece.place,
+        };
+        let known = self.places[stream].unwrap_or(first);
         self.places[stream] = Some(piece.place + piece.bytes.len() as u64);
         let mut missing = [0; 2];
         missing[stream] = piece.place.saturating_sub(known);
         missing
+    }
+}
+
+/// Reports what the record of a run that has ended does not have of its outputs.
+fn report_forgotten(missing: [u64; 2], report: &Report) {
+    for (bytes, stream) in missing.iter().zip(["output", "error"]) {
+        if *bytes > 0 {
+            report.print(&format!(
+                "the first {bytes} bytes of its standard {stream} are not on record: the last MiB is, of \
+                 a command that has ended"
+            ));
+        }
     }
 }
 
@@ -343,12 +367,13 @@ mod tests {
 
     #[test]
     fn output_goes_on_at_the_byte_where_it_stopped_and_what_is_missing_is_counted() {
-        let mut shown = Shown {
-            from: Beginning::Kept,
+        let shown = |from| Shown {
+            from,
+            is_on_record: false,
             places: [None; 2],
             show: |_, _| Ok(()),
         };
-        let mut add = |is_output, place, bytes: &'static [u8]| {
+        let add = |shown: &mut Shown, is_output, place, bytes: &'static [u8]| {
             let bytes = Bytes::from_static(bytes);
             let piece = Piece {
                 is_output,
@@ -358,8 +383,13 @@ mod tests {
             let missing = shown.add(&piece);
             (missing, shown.rest())
         };
-        // What was not kept before the first look is not missing.
-        assert_eq!(add(true, 100, b""), ([0, 0], Beginning::Kept));
+        let mut all = shown(Beginning::Kept);
+        assert_eq!(add(&mut all, true, 100, b""), ([100, 0], Beginning::Kept));
+        // What came before was not asked for.
+        let since = Beginning::Since(Duration::from_secs(1));
+        let mut shown = shown(since);
+        let mut add = |is_output, place, bytes| add(&mut shown, is_output, place, bytes);
+        assert_eq!(add(true, 100, b""), ([0, 0], since));
         assert_eq!(add(false, 7, b""), ([0, 0], Beginning::After([100, 7])));
         assert_eq!(add(true, 100, b"abc"), ([0, 0], Beginning::After([103, 7])));
         assert_eq!(add(false, 9, b"d"), ([0, 2], Beginning::After([103, 10])));

@@ -8,6 +8,7 @@
 //!               │                           └─ client this program again, as the xdrive that is killed
 //!               │                               └─ points  counts what it says of its calls and steps
 //!               ├ day: a hundred sessions on one drive ─ ending: all the ways at once
+//!               ├ verbs: fork, rename, adopt, delete, note, killed at every point, on paper
 //!               ├ lost: one run for an hour, whose line and laptops come and go
 //!               └ package: the Debian package, where there is no Rust ─ release: made once, and again
 //! ```
@@ -45,6 +46,7 @@ mod points;
 mod release;
 mod running;
 mod site;
+mod verbs;
 
 use std::process::ExitCode;
 use std::thread;
@@ -65,7 +67,7 @@ struct Sweep {
     bound: usize,
 }
 
-static SWEEPS: [Sweep; 8] = [
+static SWEEPS: [Sweep; 9] = [
     Sweep {
         name: "xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
@@ -101,6 +103,12 @@ static SWEEPS: [Sweep; 8] = [
         run: faults::every_call,
         needs_root: false,
         bound: 200,
+    },
+    Sweep {
+        name: "commands_without_a_host_killed_at_every_point",
+        run: verbs::killed,
+        needs_root: false,
+        bound: 60,
     },
     Sweep {
         name: "every_notice_is_over_in_time",
