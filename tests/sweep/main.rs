@@ -108,7 +108,7 @@ static SWEEPS: [Sweep; 9] = [
         name: "commands_without_a_host_killed_at_every_point",
         run: verbs::killed,
         needs_root: false,
-        bound: 60,
+        bound: 200,
     },
     Sweep {
         name: "every_notice_is_over_in_time",

@@ -4,6 +4,7 @@
 //! the SDK finds endpoint, region and credentials as it does for users. [`life`] takes a drive
 //! through its life; [`calls`] makes every call of xdrive to both. Where they disagree the test
 //! names the one that AWS agrees with. [`faults`] fails every call of such a life in every way.
+//! [`verbs`] are the commands that need no host.
 //! What moto cannot do is worked around here, never in the program.
 
 mod addresses;
@@ -19,3 +20,4 @@ mod providers;
 mod roles;
 mod selftest;
 pub(crate) mod server;
+mod verbs;

@@ -1,0 +1,76 @@
+//! The commands that make, name, note and delete drives without a host, at moto.
+
+use std::process::Command;
+
+use xdrive::ec2::{Ec2, SnapshotState, Speed, Tags, VolumeOrder, Zone};
+
+use super::server::against_moto;
+use harness::evidence::may_delete;
+
+/// Runs xdrive where this process's environment points to: what it printed, both ways.
+fn xdrive(words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
+    let output = command.args(words).output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(output.status.success(), "{words:?}: {printed}");
+    printed
+}
+
+/// Makes a saved drive `demo` of generation 3.
+async fn with_a_drive(ec2: &Ec2) {
+    let tags = [
+        ("Name", "demo"),
+        ("xdrive:drive", "demo"),
+        ("xdrive:session", "an earlier one"),
+        ("xdrive:owner", &ec2.owner().await.unwrap()),
+        ("xdrive:base", "0"),
+        ("xdrive:generation", "3"),
+        ("xdrive:formatted", "1"),
+    ];
+    let mut tags: Tags = tags
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    let order = VolumeOrder {
+        client_token: "volume".to_owned(),
+        zone: Zone("us-east-1a".to_owned()),
+        size: 8,
+        snapshot: None,
+        speed: Speed::default(),
+        tags: tags.clone(),
+    };
+    let volume = ec2.create_volume(&order).await.unwrap().id;
+    tags.insert("xdrive:kind".to_owned(), "clean".to_owned());
+    tags.insert("xdrive:op".to_owned(), "op".to_owned());
+    ec2.create_snapshot(&volume, &tags).await.unwrap();
+    ec2.delete_volume(may_delete(&volume)).await.unwrap();
+}
+
+#[test]
+#[ignore = "needs python3 with moto"]
+fn a_drive_is_forked_noted_renamed_and_deleted() {
+    let name = test_name!(a_drive_is_forked_noted_renamed_and_deleted);
+    against_moto(name, async |ec2| {
+        with_a_drive(&ec2).await;
+        let before = ec2.snapshots("demo").await.unwrap();
+        let forked = xdrive(&["fork", "demo", "new"]);
+        assert!(forked.contains("new is a copy of demo@3"), "{forked}");
+        let made = ec2.snapshots("new").await.unwrap();
+        assert_eq!(made.len(), 1);
+        assert_eq!(made[0].state, SnapshotState::Completed);
+        assert_eq!(made[0].tags["xdrive:generation"], "3");
+        assert_ne!(made[0].id, before[0].id);
+
+        xdrive(&["note", "new", "tried", "at", "moto"]);
+        xdrive(&["rename", "new", "other"]);
+        assert_eq!(ec2.snapshots("new").await.unwrap(), []);
+        let log = xdrive(&["log", "other"]);
+        assert!(log.contains("forked from demo@3"), "{log}");
+        assert!(log.contains("tried at moto"), "{log}");
+
+        xdrive(&["delete", "other", "--yes"]);
+        assert_eq!(ec2.snapshots("other").await.unwrap(), []);
+        assert_eq!(ec2.snapshots("demo").await.unwrap(), before);
+    });
+}
