@@ -10,6 +10,7 @@ pub mod cloud;
 pub mod environment;
 mod forward;
 mod git;
+mod iam;
 mod known_hosts;
 pub mod launch;
 mod names;
@@ -42,6 +43,7 @@ pub use agent::agent;
 pub use cloud::is_local;
 pub use forward::{Forwarding, InvalidForwarding};
 pub use git::GitUser;
+pub use iam::{instance_profile, role};
 pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use paths::Paths;
@@ -164,43 +166,6 @@ pub struct Config {
     address_service: Option<String>,
     /// The proxy command of connections.
     proxy_command: Option<ProxyCommand>,
-}
-
-/// Parses an instance profile's name or ARN (IAM API reference, `InstanceProfile`).
-pub fn instance_profile(text: &str) -> Result<String, String> {
-    let name = match text.strip_prefix("arn:") {
-        Some(arn) => arn
-            .split_once(":instance-profile/")
-            .map_or("", |(_, path)| path.rsplit('/').next().unwrap_or(path)),
-        None => text,
-    };
-    let is_name = (1..=128).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte));
-    if is_name {
-        Ok(text.to_owned())
-    } else {
-        Err("it is neither an instance profile's name nor its ARN".to_owned())
-    }
-}
-
-/// Parses the ARN of an IAM role.
-pub fn role(text: &str) -> Result<String, String> {
-    let parts: Vec<&str> = text.splitn(6, ':').collect();
-    match parts[..] {
-        ["arn", partition, "iam", "", account, name]
-            if partition.starts_with("aws")
-                && account.len() == 12
-                && account.bytes().all(|byte| byte.is_ascii_digit())
-                && name
-                    .strip_prefix("role/")
-                    .is_some_and(|name| !name.is_empty()) =>
-        {
-            Ok(text.to_owned())
-        }
-        _ => Err("it is no role's ARN, such as arn:aws:iam::111122223333:role/fis".to_owned()),
-    }
 }
 
 fn instance_profile_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
