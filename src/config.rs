@@ -7,6 +7,7 @@
 
 mod agent;
 pub mod cloud;
+mod docker;
 pub mod environment;
 mod forward;
 mod git;
@@ -41,6 +42,7 @@ use reach::Several;
 pub use crate::host::places::{Mount, Places};
 pub use agent::agent;
 pub use cloud::is_local;
+pub use docker::{DockerLogins, FoundLogin};
 pub use forward::{Forwarding, InvalidForwarding};
 pub use git::GitUser;
 pub use iam::{instance_profile, role};
@@ -140,6 +142,9 @@ pub struct Config {
     /// Whether Git's identity stays here.
     #[serde(default)]
     pub no_git: bool,
+    /// Whether the logins of docker's client stay here.
+    #[serde(default)]
+    pub no_registry_login: bool,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -369,6 +374,8 @@ pub struct Options {
     pub aws: bool,
     /// Git's identity, which the container has where it has none of its own.
     pub git: Option<GitUser>,
+    /// The logins at registries by which images are pulled.
+    pub logins: Option<DockerLogins>,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
@@ -435,6 +442,7 @@ impl Options {
             agent: flags.agent,
             aws: flags.aws || config.aws,
             git: flags.git,
+            logins: flags.logins,
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,
