@@ -180,8 +180,8 @@ async fn run(
             let words = anyhow!("{}", words.trim_end());
             let what = format!("the image of {name} cannot be built");
             Failure::new(Exit::Unavailable, words.context(what)).hint(
-                "`docker build` is done on the instance, where its base images are pulled; the last \
-                 lines that it printed are above",
+                "`docker build` is done on the instance, where its base images are pulled without this \
+                 computer's logins; the last lines that it printed are above",
             )
         }
         other => container_failure::of(other),
