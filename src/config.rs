@@ -7,9 +7,11 @@
 
 mod agent;
 pub mod cloud;
+mod docker;
 pub mod environment;
 mod forward;
 mod git;
+mod iam;
 mod known_hosts;
 pub mod launch;
 mod names;
@@ -40,8 +42,10 @@ use reach::Several;
 pub use crate::host::places::{Mount, Places};
 pub use agent::agent;
 pub use cloud::is_local;
+pub use docker::{DockerLogins, FoundLogin};
 pub use forward::{Forwarding, InvalidForwarding};
 pub use git::GitUser;
+pub use iam::{instance_profile, role};
 pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use paths::Paths;
@@ -138,6 +142,9 @@ pub struct Config {
     /// Whether Git's identity stays here.
     #[serde(default)]
     pub no_git: bool,
+    /// Whether the logins of docker's client stay here.
+    #[serde(default)]
+    pub no_registry_login: bool,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -164,43 +171,6 @@ pub struct Config {
     address_service: Option<String>,
     /// The proxy command of connections.
     proxy_command: Option<ProxyCommand>,
-}
-
-/// Parses an instance profile's name or ARN (IAM API reference, `InstanceProfile`).
-pub fn instance_profile(text: &str) -> Result<String, String> {
-    let name = match text.strip_prefix("arn:") {
-        Some(arn) => arn
-            .split_once(":instance-profile/")
-            .map_or("", |(_, path)| path.rsplit('/').next().unwrap_or(path)),
-        None => text,
-    };
-    let is_name = (1..=128).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte));
-    if is_name {
-        Ok(text.to_owned())
-    } else {
-        Err("it is neither an instance profile's name nor its ARN".to_owned())
-    }
-}
-
-/// Parses the ARN of an IAM role.
-pub fn role(text: &str) -> Result<String, String> {
-    let parts: Vec<&str> = text.splitn(6, ':').collect();
-    match parts[..] {
-        ["arn", partition, "iam", "", account, name]
-            if partition.starts_with("aws")
-                && account.len() == 12
-                && account.bytes().all(|byte| byte.is_ascii_digit())
-                && name
-                    .strip_prefix("role/")
-                    .is_some_and(|name| !name.is_empty()) =>
-        {
-            Ok(text.to_owned())
-        }
-        _ => Err("it is no role's ARN, such as arn:aws:iam::111122223333:role/fis".to_owned()),
-    }
 }
 
 fn instance_profile_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -404,6 +374,8 @@ pub struct Options {
     pub aws: bool,
     /// Git's identity, which the container has where it has none of its own.
     pub git: Option<GitUser>,
+    /// The logins at registries by which images are pulled.
+    pub logins: Option<DockerLogins>,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
@@ -470,6 +442,7 @@ impl Options {
             agent: flags.agent,
             aws: flags.aws || config.aws,
             git: flags.git,
+            logins: flags.logins,
             keep: flags.keep.or(config.keep),
             checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,

@@ -11,7 +11,9 @@ DONE of LAYERS are in place. BYTES of the missing layers were downloaded, of TOT
 the size of each is known. It ends with 0, or with dockerd's message on standard error and 87. A
 caller that is gone ends it, and dockerd then gives up the pull.
 
-The credentials are root's, as docker's own client finds them, where the machine's image has some.
+Standard input has the login for this pull, as dockerd takes it (Docker Engine API, "Authentication"),
+if the caller has one: it is written nowhere, and gone with this process. Without it the credentials
+are root's, as docker's own client finds them, where the machine's image has some.
 """
 
 import base64
@@ -134,21 +136,35 @@ def refuse(why):
 def registry(reference):
     """The registry: the first component, if it looks like a host (distribution's reference grammar)."""
     first, slash, _ = reference.partition("/")
-    if slash and (first == "localhost" or "." in first or ":" in first):
+    if first in ("docker.io", "index.docker.io"):
+        return HUB
+    if slash and (first == "localhost" or "." in first or ":" in first or first != first.lower()):
         return first
     return HUB
 
 
 def authority(reference):
-    """The header with root's credentials for the registry, if there are some."""
-    try:
-        with open(os.path.expanduser("~/.docker/config.json"), encoding="utf-8") as file:
-            known = credentials(json.load(file), registry(reference))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError):
-        return {}
+    """The header with the credentials for the registry, if there are some."""
+    server = registry(reference)
+    known = given(server) or roots(server)
     if not known:
         return {}
     return {"X-Registry-Auth": base64.urlsafe_b64encode(json.dumps(known).encode()).decode()}
+
+
+def given(server):
+    """The login on standard input, if it is one at this registry."""
+    text = sys.stdin.buffer.read()
+    login = json.loads(text) if text else {}
+    return login if login.get("serveraddress") == server else None
+
+
+def roots(server):
+    try:
+        with open(os.path.expanduser("~/.docker/config.json"), encoding="utf-8") as file:
+            return credentials(json.load(file), server)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError):
+        return None
 
 
 def credentials(settings, server):

@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::flags::{self, Launch, Places, Reach, Speed};
 use super::{Context, key, local};
 use crate::cloud::{self, Cloud, Which};
-use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, quantity};
+use crate::config::{
+    self, Asked, Config, DockerLogins, Forwarding, GitUser, Options, Paths, quantity,
+};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
@@ -213,6 +215,13 @@ pub struct Args {
     /// Without this flag they hold in the container unless it has its own.
     #[arg(long, hide_short_help = true, help_heading = SESSION)]
     pub no_git: bool,
+
+    /// Pull without the logins that `docker login` has left here.
+    ///
+    /// Without this flag the one at the image's registry, and no other, is sent to the instance for
+    /// the pull. It is on no disk there, but root of the instance can read it meanwhile.
+    #[arg(long, hide_short_help = true, help_heading = SESSION)]
+    pub no_registry_login: bool,
 
     /// Fail where a port is busy, instead of taking another one.
     ///
@@ -434,6 +443,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         }
     };
     let takes_git = !args.no_git && !config.no_git;
+    let takes_logins = !args.no_registry_login && !config.no_registry_login;
     let flags = Options {
         size: args.size,
         speed: args.speed.into(),
@@ -449,6 +459,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         agent,
         aws: args.aws,
         git: takes_git.then(GitUser::find).flatten(),
+        logins: takes_logins.then(|| DockerLogins::of(&caller)),
         keep: args.keep,
         checkpoint: args.checkpoint,
         resume: args.resume,

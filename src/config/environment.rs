@@ -12,15 +12,24 @@ pub const CACHE: &str = "XDRIVE_CACHE";
 pub const LOG: &str = "XDRIVE_LOG";
 /// Where the caller's SSH agent listens.
 pub const AGENT: &str = "SSH_AUTH_SOCK";
+/// The folder of the settings of docker's client.
+pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
+/// Logins at registries, as those settings have them, which outrank them.
+pub const DOCKER_AUTH_CONFIG: &str = "DOCKER_AUTH_CONFIG";
 /// The program that shows long help.
 pub const PAGER: &str = "PAGER";
 
 /// Each variable, and what it does.
-pub const ALL: [(&str, &str); 6] = [
+pub const ALL: [(&str, &str); 8] = [
     (LOCAL, "1 chooses the EC2 in a folder, 0 an account"),
     (LOCAL_DIR, "where the EC2 in a folder keeps its state"),
     (CACHE, "what can be made again [~/.cache/xdrive]"),
     (LOG, "what is logged, such as xdrive::ec2=debug"),
     (AGENT, "where the SSH agent is that -A forwards"),
+    (
+        DOCKER_CONFIG,
+        "where Docker's logins at registries are [~/.docker]",
+    ),
+    (DOCKER_AUTH_CONFIG, "such logins, which outrank those there"),
     (PAGER, "shows topics and long help [less]"),
 ];

@@ -15,6 +15,7 @@ mod mount;
 pub mod places;
 pub mod ports;
 pub mod pull;
+pub mod registry;
 pub mod room;
 pub mod runs;
 pub mod scripts;

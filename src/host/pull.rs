@@ -114,16 +114,6 @@ impl Refused {
     }
 }
 
-/// The registry of a reference: its first part, if that looks like a host name (distribution's
-/// grammar of references), else Docker Hub.
-#[must_use]
-pub fn registry(reference: &str) -> &str {
-    match reference.split_once('/') {
-        Some((host, _)) if host == "localhost" || host.contains(['.', ':']) => host,
-        _ => "docker.io",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,19 +192,6 @@ mod tests {
             ("something else happened", Refused::Other),
         ] {
             assert_eq!(Refused::of(words), meaning, "{words}");
-        }
-    }
-
-    #[test]
-    fn a_reference_names_its_registry() {
-        for (reference, expected) in [
-            ("jupyter/minimal-notebook", "docker.io"),
-            ("python:3", "docker.io"),
-            ("quay.io/jupyter/minimal-notebook:x", "quay.io"),
-            ("localhost/a", "localhost"),
-            ("127.0.0.1:5000/a@sha256:0", "127.0.0.1:5000"),
-        ] {
-            assert_eq!(registry(reference), expected, "{reference}");
         }
     }
 }

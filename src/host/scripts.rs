@@ -27,6 +27,7 @@ use super::facts::{Facts, STILL_MOUNTED, ScriptError};
 use super::mount::{self, MountOrder, MountedDrive};
 use super::places::Places;
 use super::pull::Pulled;
+use super::registry::RegistryLogin;
 use super::runs::{CommandOrder, Run};
 use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
@@ -164,14 +165,17 @@ impl Host {
     }
 
     /// Pulls the image `reference` from its registry onto the drive, and calls `on_progress` some
-    /// times a second. `None` if it was there already. [`ScriptError::NotPulled`] if that fails.
+    /// times a second. `None` if it was there already. [`ScriptError::NotPulled`] if that fails. The
+    /// `login` at that registry is sent on standard input, and outranks one that the host has.
     pub async fn pull(
         &self,
         reference: &str,
+        login: Option<&RegistryLogin>,
         on_progress: &mut (dyn FnMut(Pulled) + Send),
     ) -> Result<Option<Pulled>, ScriptError> {
         const SCRIPT: &str = "container pull";
         let command = call(SCRIPT, &[("XDRIVE_IMAGE", reference)]);
+        let login = login.map(RegistryLogin::document).unwrap_or_default();
         let mut last = Pulled::default();
         let mut facts = |fact: &str| {
             if let Some(pulled) = fact
@@ -184,7 +188,7 @@ impl Host {
         };
         let output = self
             .ssh
-            .run_with_facts(SCRIPT, &command, &b""[..], &mut facts)
+            .run_with_facts(SCRIPT, &command, &login[..], &mut facts)
             .await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         Ok(facts.yes("pulled").then_some(last))

@@ -10,6 +10,7 @@ use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
 use super::{container_failure, pull};
+use crate::config::DockerLogins;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::facts::ScriptError;
@@ -26,6 +27,7 @@ pub(super) async fn image(
     host: &Host,
     build: &Build,
     known: Option<&str>,
+    logins: Option<&DockerLogins>,
     report: &Report,
 ) -> Result<Image, Failure> {
     let (digest, bytes) = digest(build).await?;
@@ -43,7 +45,7 @@ pub(super) async fn image(
     }
     let base = match &build.base {
         Base::Reference(reference) => {
-            pull::pull(host, reference, report).await?;
+            pull::pull(host, reference, logins, report).await?;
             reference.clone()
         }
         Base::Context(context) => {
@@ -178,8 +180,8 @@ async fn run(
             let words = anyhow!("{}", words.trim_end());
             let what = format!("the image of {name} cannot be built");
             Failure::new(Exit::Unavailable, words.context(what)).hint(
-                "`docker build` is done on the instance, where its base images are pulled; the last \
-                 lines that it printed are above",
+                "`docker build` is done on the instance, where its base images are pulled without this \
+                 computer's logins; the last lines that it printed are above",
             )
         }
         other => container_failure::of(other),

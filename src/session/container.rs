@@ -80,7 +80,7 @@ pub(super) async fn enter(
 ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let wanted = request.options.image.as_deref();
     let (image, ()) = tokio::try_join!(
-        image(host, mounted, wanted, &cloud.image, report),
+        image(host, mounted, request, &cloud.image, report),
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
     )?;
     let order = ContainerOrder {
@@ -370,11 +370,12 @@ impl Notebook {
 async fn image(
     host: &Host,
     mounted: &MountedDrive,
-    wanted: Option<&str>,
+    request: &Request,
     default: &str,
     report: &Report,
 ) -> Result<Image, Failure> {
-    let source = match (wanted, &mounted.source) {
+    let logins = request.options.logins.as_ref();
+    let source = match (request.options.image.as_deref(), &mounted.source) {
         (Some(given), _) => ImageSource::parse(given),
         (None, Some(_)) => return Ok(Image::Kept),
         (None, None) => ImageSource::parse(default),
@@ -383,10 +384,12 @@ async fn image(
         ImageSource::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
             return Ok(Image::Kept);
         }
-        ImageSource::Reference(reference) => return pull::pull(host, &reference, report).await,
+        ImageSource::Reference(reference) => {
+            return pull::pull(host, &reference, logins, report).await;
+        }
         ImageSource::Folder(path) => {
             let known = mounted.source.as_deref();
-            return build::image(host, &image::described(&path)?, known, report).await;
+            return build::image(host, &image::described(&path)?, known, logins, report).await;
         }
         ImageSource::Archive(path) => path,
     };

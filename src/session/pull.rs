@@ -3,32 +3,117 @@
 use anyhow::anyhow;
 
 use super::container_failure;
+use crate::config::{DockerLogins, FoundLogin};
 use crate::failure::{Exit, Failure};
 use crate::host::facts::ScriptError;
-use crate::host::pull::{Pulled, Refused, registry};
+use crate::host::pull::{Pulled, Refused};
+use crate::host::registry::{login_command, registry, server};
 use crate::host::scripts::{Host, Image};
 use crate::report::Report;
 
-/// The hint for registries that need a login.
-const LOGIN: &str = "xdrive logs in to no registry: `docker pull` and `docker save -o FILE` on a computer \
-     that may, and then --image FILE; or --ami, an image whose root has Docker's credentials";
+/// What is known of this computer's login at a registry.
+enum Known {
+    /// This one.
+    Login(FoundLogin),
+    /// There is none.
+    Nothing,
+    /// There may be one, which was not found for this reason.
+    Unread(anyhow::Error),
+    /// Logins stay on this computer.
+    Off,
+}
 
-/// Has `host` pull the image `reference`, unless it is on the drive.
-pub(super) async fn pull(host: &Host, reference: &str, report: &Report) -> Result<Image, Failure> {
+/// Has `host` pull the image `reference`, unless it is on the drive, with this computer's login at
+/// its registry if there is one among `logins`.
+pub(super) async fn pull(
+    host: &Host,
+    reference: &str,
+    logins: Option<&DockerLogins>,
+    report: &Report,
+) -> Result<Image, Failure> {
     let short = short(reference);
     let step = report.step(format!("pull {short}"));
     let mut receive = |pulled| step.now(format!("pull {short}: {}", progress(pulled)));
-    let pulled = host.pull(reference, &mut receive).await;
-    match pulled.map_err(|error| failure(error, reference))? {
+    let known = Known::of(reference, logins).await;
+    let login = known.found().map(|found| &found.login);
+    let mut pulled = host.pull(reference, login, &mut receive).await;
+    let mut is_refused = false;
+    if let (Err(ScriptError::NotPulled(words)), Some(_)) = (&pulled, login)
+        && matches!(Refused::of(words), Refused::Login | Refused::NoImage)
+    {
+        // A login that has expired must not be in the way of an image for everybody.
+        match host.pull(reference, None, &mut receive).await {
+            Ok(without) => {
+                is_refused = true;
+                pulled = Ok(without);
+            }
+            Err(ScriptError::NotPulled(_)) => {}
+            Err(other) => pulled = Err(other),
+        }
+    }
+    match pulled.map_err(|error| failure(error, reference, &known))? {
         Some(pulled) => step.done(&format!(
-            "pulled {reference}: {}, {}",
+            "pulled {reference}: {}, {}{}",
             layers(pulled.layers),
-            size(pulled.bytes)
+            size(pulled.bytes),
+            match known.found() {
+                Some(found) if !is_refused => format!(", by {}", found.description()),
+                _ => String::new(),
+            }
         )),
         // The drive has the image already: no line is printed.
         None => drop(step),
     }
+    if let Some(found) = known.found().filter(|_| is_refused) {
+        report.print(&format!(
+            "warning: {} does not accept {}; {reference} was pulled without it: {} again",
+            registry(reference),
+            found.description(),
+            login_command(server(reference)),
+        ));
+    }
     Ok(Image::Reference(reference.to_owned()))
+}
+
+impl Known {
+    async fn of(reference: &str, logins: Option<&DockerLogins>) -> Self {
+        let Some(logins) = logins else {
+            return Self::Off;
+        };
+        match logins.find(server(reference)).await {
+            Ok(Some(found)) => Self::Login(found),
+            Ok(None) => Self::Nothing,
+            Err(why) => Self::Unread(why),
+        }
+    }
+
+    fn found(&self) -> Option<&FoundLogin> {
+        match self {
+            Self::Login(found) => Some(found),
+            Self::Nothing | Self::Unread(_) | Self::Off => None,
+        }
+    }
+
+    /// What helps where the registry wants another login.
+    fn hint(&self, reference: &str) -> String {
+        let login = login_command(server(reference));
+        let first = match self {
+            Self::Login(_) => format!(
+                "`{login}` on this computer, if that login has expired or may not read the image"
+            ),
+            Self::Nothing | Self::Unread(_) => format!(
+                "`{login}` on this computer leaves a login here, which xdrive uses for the pull"
+            ),
+            Self::Off => format!(
+                "without --no-registry-login, or no_registry_login, xdrive uses the login that \
+                 `{login}` leaves on this computer"
+            ),
+        };
+        format!(
+            "{first}; or `docker save -o FILE` where the image is, and then --image FILE; \
+             xdrive help container"
+        )
+    }
 }
 
 /// The image's name and tag without registry and digest: short enough for a line with progress.
@@ -62,21 +147,43 @@ fn layers(count: u32) -> String {
 }
 
 /// The failure of a pull.
-fn failure(error: ScriptError, reference: &str) -> Failure {
+fn failure(error: ScriptError, reference: &str, known: &Known) -> Failure {
     let ScriptError::NotPulled(words) = error else {
         return container_failure::of(error);
     };
     let registry = registry(reference);
-    let (exit, what, hint) = match Refused::of(&words) {
+    let refused = Refused::of(&words);
+    let mut cause = anyhow!("{}", words.trim());
+    if let (Known::Unread(why), Refused::Login | Refused::NoImage) = (known, refused) {
+        cause = cause.context(format!("without this computer's login: {why:#}"));
+    }
+    let (exit, what, hint) = match refused {
         Refused::Login => (
             Exit::Denied,
-            format!("{registry} refused {reference}: it needs a login"),
-            LOGIN.to_owned(),
+            match known.found() {
+                Some(found) => format!(
+                    "{registry} refused {reference} with {}",
+                    found.description()
+                ),
+                None => format!("{registry} refused {reference}: it needs a login"),
+            },
+            known.hint(reference),
         ),
         Refused::NoImage => (
             Exit::Unavailable,
-            format!("{registry} has no image {reference}, or shows it only after a login"),
-            format!("is it spelled right? If it is private: {LOGIN}"),
+            match known.found() {
+                Some(found) => format!(
+                    "{registry} has no image {reference}, or none for {}",
+                    found.description()
+                ),
+                None => format!(
+                    "{registry} has no image {reference}, or shows it only after a login"
+                ),
+            },
+            format!(
+                "is it spelled right? If it is private: {}",
+                known.hint(reference)
+            ),
         ),
         Refused::NoTag => (
             Exit::Unavailable,
@@ -93,7 +200,10 @@ fn failure(error: ScriptError, reference: &str) -> Failure {
         Refused::TooMany => (
             Exit::TryAgain,
             format!("{registry} has had too many pulls from the instance's address"),
-            format!("try again later, or name a registry without such a limit; {LOGIN}"),
+            format!(
+                "try again later, or name a registry without such a limit; {}",
+                known.hint(reference)
+            ),
         ),
         Refused::Unreachable => (
             Exit::Unavailable,
@@ -115,12 +225,13 @@ fn failure(error: ScriptError, reference: &str) -> Failure {
                 .to_owned(),
         ),
     };
-    Failure::new(exit, anyhow!("{}", words.trim()).context(what)).hint(hint)
+    Failure::new(exit, cause.context(what)).hint(hint)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::registry::RegistryLogin;
 
     #[test]
     fn progress_has_the_total_only_if_that_is_known() {
@@ -137,34 +248,84 @@ mod tests {
         assert_eq!(short("python"), "python");
     }
 
+    fn failed(words: &str, reference: &str, known: &Known) -> Failure {
+        failure(ScriptError::NotPulled(words.to_owned()), reference, known)
+    }
+
     #[test]
     fn a_registry_that_gives_nothing_is_named_with_what_helps() {
-        let failed =
-            |words: &str, reference| failure(ScriptError::NotPulled(words.to_owned()), reference);
-        let login = failed("no basic auth credentials", "reg.example:5000/a:b");
+        let reference = "reg.example:5000/a:b";
+        let login = failed("no basic auth credentials", reference, &Known::Nothing);
         assert_eq!(login.exit, Exit::Denied);
         let text = login.to_string();
+        let expected = "error: reg.example:5000 refused reg.example:5000/a:b: it needs a login\n  \
+                        caused by: no basic auth credentials\n";
+        assert!(text.starts_with(expected), "{text}");
         assert!(
-            text.starts_with(
-                "error: reg.example:5000 refused reg.example:5000/a:b: it needs a login\n"
+            text.contains("hint: `docker login reg.example:5000` on this computer leaves a login"),
+            "{text}"
+        );
+        let limit = failed(
+            "toomanyrequests: pull rate limit",
+            "python",
+            &Known::Nothing,
+        );
+        assert_eq!(limit.exit, Exit::TryAgain);
+        let text = limit.to_string();
+        assert!(text.contains("docker.io has had too many"), "{text}");
+        assert!(text.contains("; `docker login` on this computer"), "{text}");
+        let lost = failed(
+            "dial tcp: lookup q: no such host",
+            "q.invalid/a",
+            &Known::Nothing,
+        );
+        assert_eq!(lost.exit, Exit::Unavailable);
+    }
+
+    #[test]
+    fn a_refused_login_is_named_with_what_was_tried_and_never_its_secret() {
+        const DENIED: &str = "unauthorized: authentication required";
+        let mut login = RegistryLogin {
+            server: "quay.io".into(),
+            username: "ada".into(),
+            password: "hush".into(),
+            identity_token: String::new(),
+            registry_token: String::new(),
+        };
+        let found = |login: &RegistryLogin| {
+            Known::Login(FoundLogin {
+                login: login.clone(),
+                source: "docker-credential-pass".into(),
+            })
+        };
+        let text = failed(DENIED, "quay.io/a", &found(&login)).to_string();
+        let expected = "error: quay.io refused quay.io/a with the login of ada from \
+                        docker-credential-pass\n";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(
+            text.contains("`docker login quay.io` on this computer, if that login has expired"),
+            "{text}"
+        );
+        assert!(!text.contains("hush"), "{text}");
+        login.username.clear();
+        let gone =
+            "pull access denied for a, repository does not exist or may require 'docker login'";
+        let text = failed(gone, "quay.io/a", &found(&login)).to_string();
+        assert!(
+            text.contains("quay.io/a, or none for the login from docker-credential-pass"),
+            "{text}"
+        );
+        let unread =
+            Known::Unread(anyhow!("locked").context("docker-credential-pass, which x names"));
+        let text = failed(DENIED, "quay.io/a", &unread).to_string();
+        assert!(
+            text.contains(
+                "caused by: without this computer's login: docker-credential-pass, which x names: \
+                 locked\n"
             ),
             "{text}"
         );
-        assert!(
-            text.contains("caused by: no basic auth credentials"),
-            "{text}"
-        );
-        assert!(
-            text.contains("hint: xdrive logs in to no registry"),
-            "{text}"
-        );
-        let limit = failed("toomanyrequests: pull rate limit", "python");
-        assert_eq!(limit.exit, Exit::TryAgain);
-        assert!(
-            limit.to_string().contains("docker.io has had too many"),
-            "{limit}"
-        );
-        let lost = failed("dial tcp: lookup q: no such host", "q.invalid/a");
-        assert_eq!(lost.exit, Exit::Unavailable);
+        let text = failed(DENIED, "quay.io/a", &Known::Off).to_string();
+        assert!(text.contains("hint: without --no-registry-login"), "{text}");
     }
 }

@@ -14,11 +14,11 @@ pub const OPEN: &str = "127.0.0.1:5000";
 pub const PRIVATE: &str = "127.0.0.1:5001";
 /// The slow address of the open one: [`RATE`] bytes a second.
 pub const SLOW: &str = "127.0.0.1:5002";
-/// The private one's user and password.
-pub const USER: (&str, &str) = ("ada", "secret");
+/// The private one's user and password, which is found wherever it is left.
+pub const USER: (&str, &str) = ("ada", "open-sesame-of-4714");
 
 /// The password's bcrypt hash, the only form that the registry accepts.
-const HASH: &str = "$2b$04$027bMn8F0GR4YC6yv5wqw.Ybq7HylhGYV5XiJAxaiBHDNcmdgrH7m";
+const HASH: &str = "$2b$04$.LqYcaTZpHQ0zlXLjSzT3OeIQK5hoiQykKmgIQKBPP00cJvlG5iHu";
 
 const RATE: u32 = 6_000_000;
 

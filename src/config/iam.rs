@@ -1,0 +1,38 @@
+//! IAM's names of what instances and experiments get.
+
+/// Parses an instance profile's name or ARN (IAM API reference, `InstanceProfile`).
+pub fn instance_profile(text: &str) -> Result<String, String> {
+    let name = match text.strip_prefix("arn:") {
+        Some(arn) => arn
+            .split_once(":instance-profile/")
+            .map_or("", |(_, path)| path.rsplit('/').next().unwrap_or(path)),
+        None => text,
+    };
+    let is_name = (1..=128).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte));
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("it is neither an instance profile's name nor its ARN".to_owned())
+    }
+}
+
+/// Parses the ARN of an IAM role.
+pub fn role(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.splitn(6, ':').collect();
+    match parts[..] {
+        ["arn", partition, "iam", "", account, name]
+            if partition.starts_with("aws")
+                && account.len() == 12
+                && account.bytes().all(|byte| byte.is_ascii_digit())
+                && name
+                    .strip_prefix("role/")
+                    .is_some_and(|name| !name.is_empty()) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err("it is no role's ARN, such as arn:aws:iam::111122223333:role/fis".to_owned()),
+    }
+}
