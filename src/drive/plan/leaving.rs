@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 
 use super::super::hosts::Client;
-use super::super::observed::{SeenSnapshot, SeenVolume};
+use super::super::observed::SeenSnapshot;
 use super::super::proof::PruningGrounds;
 use super::super::stuck::Why;
 use super::super::tags::Leaving;
@@ -61,7 +61,7 @@ fn before(view: &View, why: &Leaving) -> Option<Next> {
             _ => Next::Busy(host.id.clone()),
         });
     }
-    if seen.volumes.iter().any(SeenVolume::exists) {
+    if seen.has_volume() {
         return Some(view.stuck(Why::NotAtRest));
     }
     let mut snapshots = seen.snapshots.iter();

@@ -88,7 +88,7 @@ impl<H: Hosts> Reconciler<H> {
                 let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
                 self.ec2.delete_volume(proof).await?;
             }
-        } else if !seen.volume(id).is_some_and(|volume| volume.listed) {
+        } else if !seen.lists_volume(id) {
             // EC2 may not know a new id yet: that does not mean it is gone.
             return Err(changed(&id.of(&self.drive)));
         }

@@ -18,8 +18,8 @@ use super::world::{Deadline, Mark, Tick, World};
 /// One call.
 #[derive(Debug, Clone)]
 pub(super) enum Call {
-    Launch(u8, u8, u8),
-    CreateVolume(u8, u8, u8, Option<(u8, u8)>),
+    Launch((u8, Option<u8>), u8, u8),
+    CreateVolume((u8, Option<u8>), u8, u8, Option<(u8, u8)>),
     Record(u8, Deadline),
     Lock(u8, u8, Tick),
     Claim(u8, u8, Vec<u8>),
@@ -231,7 +231,8 @@ impl Client {
             (
                 Step::Attach {
                     volume, instance, ..
-                },
+                }
+                | Step::AttachThrowaway { volume, instance },
                 _,
             ) => self.moved(volume, AttachmentState::Attaching, instance, world.now),
             (
@@ -347,7 +348,12 @@ impl Client {
             }
             Step::Attach {
                 volume, instance, ..
-            } if unclear => self.moved(volume, AttachmentState::Attaching, instance, world.now),
+            }
+            | Step::AttachThrowaway { volume, instance }
+                if unclear =>
+            {
+                self.moved(volume, AttachmentState::Attaching, instance, world.now);
+            }
             Step::Mount { order, .. } if failure == Failure::No(No::Damaged) => {
                 let why = Refusal::Damaged("it is blank".to_owned());
                 self.know().me.refused = Some((order.volume.clone(), why));
