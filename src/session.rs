@@ -59,6 +59,7 @@ mod snapshot_cost;
 mod state;
 mod stay;
 mod stop;
+mod throwaway;
 mod visit;
 
 use crate::cloud::Cloud;
@@ -102,6 +103,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         session.reconciler.hosts().ingress().look_ahead();
     }
     let drive = session.check(listing).await?;
+    session.agree_to_discard(&drive).await?;
     session.refuse_unadopted(&drive).await?;
     session.check_request(&drive)?;
     if is_dry_run {
@@ -149,6 +151,9 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             },
             (outcome, asked) => return session.not_ready(outcome, asked),
         };
+        if session.request.discard {
+            return session.throw_away(&host, ending).await;
+        }
         match ending {
             Ending::Interruption(interruption) => {
                 if let Some(result) = session.interrupted(interruption, &host).await {
