@@ -297,7 +297,7 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
         Step::Prune(old) => format!("delete {}", unwanted(old.snapshot(), drive, "superseded")),
         Step::Mark { snapshot, leaving } => format!("mark {} as {leaving}", snapshot.of(drive)),
         Step::Rename { snapshot, to } => format!("give {} to {to}", snapshot.of(drive)),
-        Step::Discard(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
+        Step::Erase(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
         Step::CopySnapshot(order) => format!("copy {}", order.source.named()),
         Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
     }
@@ -346,7 +346,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
             format!("deleted {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("deleted {}", unwanted(old.snapshot(), drive, "superseded")),
-        Step::Discard(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
+        Step::Erase(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
         Step::Rename { snapshot, to } => format!("gave {} to {to}", snapshot.of(drive)),
         Step::CopySnapshot(_) => format!("copying to {drive}'s snapshot ({made})"),
         Step::Fork { head, .. } => format!("kept {} as {made}", head.of(drive)),

@@ -26,7 +26,7 @@ pub(super) fn deleted(view: &View) -> Next {
     }
     let grounds = view.seen.snapshots.iter();
     let grounds = grounds.filter_map(|snapshot| PruningGrounds::prove_deleted(view.seen, snapshot));
-    steps_or_done(grounds.map(Step::Discard).collect(), Done::Deleted)
+    steps_or_done(grounds.map(Step::Erase).collect(), Done::Deleted)
 }
 
 /// Plans that the whole drive gets the name `to`.

@@ -13,7 +13,7 @@ use super::super::source::Source;
 use super::super::stuck::{Head, Why};
 use super::lineage;
 use super::lineage::Newest;
-use super::recovery::may_discard;
+use super::recovery::may_delete;
 use super::step::{Done, Next, Step, View, Waiting};
 use super::{choose, recovery, throwaway, verify};
 
@@ -448,7 +448,7 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
         .volumes
         .iter()
         .filter(|volume| Some(&volume.id) != used && Some(&volume.id) != head)
-        .filter(|volume| may_discard(view, volume))
+        .filter(|volume| may_delete(view, volume))
         .filter_map(|volume| match DeletionGrounds::prove(seen, volume) {
             Some(grounds) => Some(Step::DeleteVolume(grounds)),
             None => look(view, volume),

@@ -137,7 +137,7 @@ pub(super) fn stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
 
 /// Whether this session may delete a volume that there are grounds to delete: it is its own, or the
 /// lists have everything older than the first sweep and the volume's session has no live instance.
-pub(super) fn may_discard(view: &View, volume: &SeenVolume) -> bool {
+pub(super) fn may_delete(view: &View, volume: &SeenVolume) -> bool {
     let seen = view.seen;
     let has_owner = seen.instances.iter().any(|instance| {
         instance.is_live() && instance.session == volume.session && !seen.is_mine(instance)

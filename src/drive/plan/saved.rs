@@ -10,7 +10,7 @@ use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::lineage;
 use super::lineage::Newest;
-use super::recovery::may_discard;
+use super::recovery::may_delete;
 use super::step::{Done, Next, Step, View, Waiting};
 use super::{checkpoint, recovery, throwaway, verify};
 
@@ -215,7 +215,7 @@ impl<'a> Ending<'a> {
         let seen = self.view.seen;
         if !lineage::is_used(seen, volume) && volume.holder().is_none() {
             // Never attached, or never used: it is deleted.
-            if !may_discard(self.view, volume) {
+            if !may_delete(self.view, volume) {
                 return self.wait_for_look();
             }
             return match DeletionGrounds::prove(seen, volume) {

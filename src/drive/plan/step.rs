@@ -185,7 +185,7 @@ pub enum Step {
         to: DriveName,
     },
     /// Delete a snapshot of a drive that is being deleted.
-    Discard(PruningGrounds),
+    Erase(PruningGrounds),
     /// Copy a snapshot of another drive, of another region or of nobody's, or take one of a volume
     /// that is no drive's.
     CopySnapshot(Box<CopyOrder>),
@@ -381,7 +381,7 @@ impl fmt::Display for Step {
             Self::Prune(grounds) => write!(f, "delete superseded {}", grounds.snapshot()),
             Self::Mark { snapshot, leaving } => write!(f, "mark {snapshot} as {leaving}"),
             Self::Rename { snapshot, to } => write!(f, "give {snapshot} to {to}"),
-            Self::Discard(grounds) => write!(f, "delete {}", grounds.snapshot()),
+            Self::Erase(grounds) => write!(f, "delete {}", grounds.snapshot()),
             Self::CopySnapshot(order) => write!(f, "copy {}", order.source),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }

@@ -10,7 +10,7 @@ use super::super::hosts::Client;
 use super::super::observed::{Observed, SeenInstance, SeenThrowaway};
 use super::super::proof::{DeletionGrounds, TerminationGrounds};
 use super::recovery;
-use super::recovery::may_discard;
+use super::recovery::may_delete;
 use super::step::{Next, Step, View, Waiting};
 use crate::host::Mounted;
 
@@ -33,7 +33,7 @@ pub(super) fn end_volume(view: &View, thrown: &SeenThrowaway) -> Option<Next> {
     if let Some(next) = recovery::release(view, volume) {
         return Some(next);
     }
-    if !may_discard(view, volume) {
+    if !may_delete(view, volume) {
         // The lists may not show yet whether its session is over.
         return (!view.has_looked()).then(|| view.settle());
     }
@@ -97,7 +97,7 @@ pub(super) fn leftovers<'a>(
     let thrown = view.seen.throwaways.iter();
     thrown
         .filter(move |it| used.is_none_or(|used| used.volume.id != it.volume.id))
-        .filter(|it| may_discard(view, &it.volume))
+        .filter(|it| may_delete(view, &it.volume))
         .filter_map(|it| DeletionGrounds::prove_discarded(view.seen, it))
         .map(Step::DeleteVolume)
 }

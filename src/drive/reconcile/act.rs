@@ -104,7 +104,7 @@ impl<H: Hosts> Reconciler<H> {
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
             | Step::Prune(_)
-            | Step::Discard(_) => {
+            | Step::Erase(_) => {
                 self.destroy(step, seen).await?;
             }
         }

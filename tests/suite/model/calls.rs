@@ -36,7 +36,7 @@ pub(super) enum Call {
     DeleteVolume(u8),
     DeleteSnapshot(u8),
     Mark(u8, Mark),
-    Discard(u8),
+    Erase(u8),
     Rename(u8),
     Fork(u8),
 }
@@ -118,7 +118,7 @@ impl Call {
             Self::Mark(id, mark) => {
                 world.change_snapshot(*id, |snapshot| snapshot.mark = Some(*mark));
             }
-            Self::Discard(id) => world.discard(*id),
+            Self::Erase(id) => world.erase(*id),
             Self::Rename(id) => world.rename(*id),
             Self::Fork(id) => world.set_aside(*id),
         }
@@ -263,7 +263,7 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Prune(grounds) | Step::Discard(grounds), _) => self.gone(grounds.snapshot()),
+            (Step::Prune(grounds) | Step::Erase(grounds), _) => self.gone(grounds.snapshot()),
             (Step::Mark { snapshot, leaving }, _) => {
                 let overlay = self.know();
                 overlay.leaving.insert(snapshot.clone(), leaving.clone());

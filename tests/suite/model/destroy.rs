@@ -94,7 +94,7 @@ impl Client {
                 }
                 Ok(Call::DeleteSnapshot(id))
             }
-            (Step::Prune(superseded) | Step::Discard(superseded), Read::Snapshots(victim, by)) => {
+            (Step::Prune(superseded) | Step::Erase(superseded), Read::Snapshots(victim, by)) => {
                 let id = number(superseded.snapshot().as_str());
                 let Some(victim) = victim else {
                     return Err(Ok(Made::Unneeded));
@@ -106,7 +106,7 @@ impl Client {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(match step {
-                    Step::Discard(_) => Call::Discard(id),
+                    Step::Erase(_) => Call::Erase(id),
                     _ => Call::DeleteSnapshot(id),
                 })
             }

@@ -107,7 +107,7 @@ impl Stage {
                 | Step::DeleteVolume(_)
                 | Step::DeleteSnapshot(_)
                 | Step::Prune(_)
-                | Step::Discard(_),
+                | Step::Erase(_),
             ) => Self::Read,
             Some(Step::Detach {
                 instance,
@@ -177,7 +177,7 @@ impl Client {
                 let read = |record| Read::Instance(record, contact.clone());
                 versions.into_iter().map(read).collect()
             }
-            Some(Step::Prune(superseded) | Step::Discard(superseded)) => {
+            Some(Step::Prune(superseded) | Step::Erase(superseded)) => {
                 let id = number(superseded.snapshot().as_str());
                 let by = superseded.by().iter().map(|id| number(id.as_str()));
                 let by = by.filter_map(|id| Some((id, world.snapshot(id)?.clone())));
@@ -437,7 +437,7 @@ impl Client {
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
             | Step::Prune(_)
-            | Step::Discard(_) => {
+            | Step::Erase(_) => {
                 return self.destroy(step, read, now, rules);
             }
             Step::Mark { snapshot, leaving } => {
