@@ -42,8 +42,8 @@
 //!
 //! | # | promise | where it is kept |
 //! | --- | --- | --- |
-//! | P1 | a volume is deleted only if it was never attached and its source is still there, or a completed snapshot of it carries its generation and was looked into, or it was made empty and never used | [`drive::proof`] |
-//! | P2 | an instance is terminated only when the drive is unmounted there, or frozen and powering off, or silent and its lease long past | [`drive::proof`], `shell/host/close` |
+//! | P1 | a volume is deleted only if it was never attached and its source is still there, or a completed snapshot of it carries its generation and was looked into, or it was made empty and never used, or it was made to be thrown away and the snapshot that it was made from is still there | [`drive::proof`] |
+//! | P2 | an instance is terminated only when the drive is unmounted there, or never was there but a volume that is thrown away, or frozen and powering off, or silent and its lease long past | [`drive::proof`], `shell/host/close` |
 //! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] |
 //! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] |
 //! | P5 | `mkfs` runs only on a volume made empty, still tagged so, that reads as blank | [`drive::plan`], `shell/host/drive` |

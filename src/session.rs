@@ -24,7 +24,6 @@ mod cost;
 mod credentials;
 mod delete;
 mod difference;
-mod discard;
 mod dry_run;
 mod ending;
 mod examine;
@@ -54,11 +53,13 @@ mod rename;
 mod request;
 mod room;
 mod runs;
+mod scratch;
 mod shell;
 mod snapshot_cost;
 mod state;
 mod stay;
 mod stop;
+mod throwaway;
 mod visit;
 
 use crate::cloud::Cloud;
@@ -74,7 +75,6 @@ pub(crate) use adopt::adopt;
 pub(crate) use copy::copy;
 pub(crate) use delete::{Deletion, delete};
 pub(crate) use difference::{Comparison, Difference, differences};
-pub use discard::discard;
 pub use examine::Examination;
 pub(crate) use fork::{Original, fork, fork_once};
 pub(crate) use history::{Saved, history, note};
@@ -85,6 +85,7 @@ pub use proxy::proxy;
 pub(crate) use rename::rename;
 pub use request::{Request, Task};
 pub use runs::{Listed, list_runs, logs};
+pub use scratch::end_scratch;
 pub use stop::stop;
 pub use visit::check_up;
 
@@ -102,6 +103,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         session.reconciler.hosts().ingress().look_ahead();
     }
     let drive = session.check(listing).await?;
+    session.agree_to_discard(&drive).await?;
     session.refuse_unadopted(&drive).await?;
     session.check_request(&drive)?;
     if is_dry_run {
@@ -149,6 +151,9 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             },
             (outcome, asked) => return session.not_ready(outcome, asked),
         };
+        if session.request.discard {
+            return session.throw_away(&host, ending).await;
+        }
         match ending {
             Ending::Interruption(interruption) => {
                 if let Some(result) = session.interrupted(interruption, &host).await {

@@ -111,6 +111,19 @@ pub struct Args {
     )]
     pub from: Option<Head>,
 
+    /// Try something on the saved drive, and save nothing of it.
+    ///
+    /// What the session changes is thrown away at its end. It asks first; --yes answers. The drive
+    /// must be saved and not in use; nobody joins, ~d is refused, and nothing goes on without this
+    /// computer longer than 15 minutes.
+    #[arg(
+        long,
+        conflicts_with_all = ["from", "keep", "resume", "checkpoint", "note", "dry_run"],
+        hide_short_help = true,
+        help_heading = DRIVE
+    )]
+    pub discard: bool,
+
     /// Use the drive although another caller has or had it.
     ///
     /// Callers are IAM users and roles.
@@ -386,11 +399,6 @@ async fn fork(request: &Request, cloud: &Cloud, paths: &Paths, of: DriveAt) -> R
     session::fork_once(fork, cloud.clone(), key(paths)?, of).await
 }
 
-fn no_agent(error: anyhow::Error) -> Failure {
-    Failure::new(Exit::Unavailable, error)
-        .hint("eval \"$(ssh-agent)\" && ssh-add starts one; without -A none is needed")
-}
-
 /// Adds what the image's `devcontainer.json` describes, if it has one, to what is asked for.
 fn add_described(options: &mut Options) -> Result<(), Failure> {
     let image = options.image.as_deref();
@@ -435,7 +443,10 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let wants_agent = args.agent || config.agent;
     let agent = match wants_agent.then(|| config::agent(&caller)).transpose() {
         Ok(agent) => agent,
-        Err(error) if args.agent => return Err(no_agent(error)),
+        Err(error) if args.agent => {
+            let hint = "eval \"$(ssh-agent)\" && ssh-add starts one; without -A none is needed";
+            return Err(Failure::new(Exit::Unavailable, error).hint(hint));
+        }
         Err(error) => {
             let warning = format!("warning: no agent is forwarded: {error:#}");
             Report::stderr().print(&warning);
@@ -480,6 +491,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         fork_of,
         options,
         from: args.from,
+        discard: args.discard,
         note: args.note,
         no_join: args.no_join,
         shared: args.shared,

@@ -33,7 +33,7 @@ use crate::report;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Entry {
     pub(crate) drive: String,
-    /// `running`, `saving`, `volume` (waiting for the next run), `failed` (its newest snapshot is in
+    /// `running`, `throwaway` (what runs saves nothing), `saving`, `volume` (waiting for the next run), `failed` (its newest snapshot is in
     /// error, and nothing else holds as much), or `saved`.
     state: &'static str,
     /// What the state means and what helps, if the user has to act.
@@ -69,6 +69,9 @@ struct Row {
     /// Whether it is a volume that was attached at least once: it may hold data of its own.
     #[serde(skip)]
     used: bool,
+    /// Whether it is an instance that runs for a volume that is thrown away.
+    #[serde(skip)]
+    is_thrown_away: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars_a_month: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,8 +237,11 @@ impl Entry {
         let has = |kind| any(&|line| line.kind == kind);
         // A volume that was never mounted is not being saved, although its instance ends.
         let is_ending = has(INSTANCE) && any(&|line| line.used);
-        self.state = if any(&|line| line.kind == INSTANCE && line.billed) {
+        let runs = |line: &Row| line.kind == INSTANCE && line.billed;
+        self.state = if any(&|line| runs(line) && !line.is_thrown_away) {
             "running"
+        } else if any(&runs) {
+            THROWAWAY
         } else if is_ending || any(&|line| line.state == "pending") {
             "saving"
         } else if has(VOLUME) {
@@ -309,6 +315,8 @@ const INSTANCE: &str = "instance";
 const VOLUME: &str = "volume";
 const ROOT_DISK: &str = "root disk";
 const SNAPSHOT: &str = "snapshot";
+/// A volume that a session throws away; and a drive whose instance runs for one.
+const THROWAWAY: &str = "throwaway";
 
 impl Row {
     fn of_instance(instance: &Instance, price: Option<f64>) -> Self {
@@ -330,6 +338,7 @@ impl Row {
             since: format!("{:.0}", instance.launched),
             billed: !instance.state.is_over(),
             used: false,
+            is_thrown_away: tags::thrown_away_by(&instance.tags).is_some(),
             dollars_a_month: None,
             dollars_an_hour: price,
         }
@@ -343,6 +352,12 @@ impl Row {
             Ok(VolumeTags::Drive {
                 generation, base, ..
             }) => (VOLUME, Some(generation.0), generation > base, zone),
+            Ok(VolumeTags::Throwaway { base, .. }) => (
+                THROWAWAY,
+                None,
+                false,
+                format!("{zone}, made from generation {base} and never saved"),
+            ),
             Err(error) => (VOLUME, None, true, format!("{zone}, {error}")),
         };
         let goes = volume
@@ -369,6 +384,7 @@ impl Row {
             since: format!("{:.0}", volume.created),
             billed: !goes,
             used,
+            is_thrown_away: false,
             dollars_a_month: dollars(&cost)
                 .map(|size| size + in_dollars(speed.cents()))
                 .filter(|_| !goes),
@@ -395,6 +411,7 @@ impl Row {
             since: format!("{:.0}", snapshot.started),
             billed: true,
             used: false,
+            is_thrown_away: false,
             dollars_a_month: dollars(&Thing::Snapshot(snapshot.id.clone(), snapshot.size)),
             dollars_an_hour: None,
         }
@@ -411,87 +428,4 @@ fn in_dollars(cents: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(kind: &'static str, id: &str, generation: Option<u64>) -> Row {
-        Row {
-            kind,
-            id: id.to_owned(),
-            state: "completed",
-            detail: String::new(),
-            gib: Some(8),
-            generation,
-            since: String::new(),
-            billed: true,
-            used: false,
-            dollars_a_month: None,
-            dollars_an_hour: None,
-        }
-    }
-
-    #[test]
-    fn only_what_was_used_is_being_saved_while_its_instance_ends() {
-        let ending = Row {
-            billed: false,
-            ..line(INSTANCE, "i-1", None)
-        };
-        let state = |used| {
-            let volume = Row {
-                used,
-                ..line(VOLUME, "vol-1", Some(3))
-            };
-            let mut entry = Entry {
-                things: vec![ending.clone(), volume],
-                ..Entry::default()
-            };
-            entry.sum_up();
-            entry.state
-        };
-        assert_eq!(state(true), "saving");
-        assert_eq!(state(false), "volume", "made for a launch that is undone");
-    }
-
-    #[test]
-    fn a_failed_snapshot_saves_nothing_unless_a_whole_one_has_as_much() {
-        let state = |snapshots: &[(&'static str, &str, u64)]| {
-            let things = snapshots.iter().map(|(state, kind, generation)| Row {
-                state,
-                detail: (*kind).to_owned(),
-                ..line(SNAPSHOT, "snap-1", Some(*generation))
-            });
-            let mut entry = Entry {
-                drive: "demo".to_owned(),
-                things: things.collect(),
-                ..Entry::default()
-            };
-            entry.sum_up();
-            entry.advise("xdrive");
-            assert_eq!(entry.advice.is_some(), entry.state == "failed");
-            entry.state
-        };
-        let (error, whole) = (("error", "clean", 2), ("completed", "clean", 1));
-        assert_eq!(state(&[error]), "failed");
-        assert_eq!(state(&[error, whole]), "failed");
-        assert_eq!(state(&[error, ("completed", "checkpoint", 2)]), "failed");
-        assert_eq!(state(&[error, ("completed", "crashed", 2)]), "saved");
-        assert_eq!(state(&[whole, ("error", "checkpoint", 1)]), "saved");
-        assert_eq!(state(&[whole]), "saved");
-    }
-
-    #[test]
-    fn the_newest_generation_comes_first_among_snapshots() {
-        let mut entry = Entry {
-            things: vec![
-                line(VOLUME, "vol-5", Some(1)),
-                line(SNAPSHOT, "snap-odd", None),
-                line(SNAPSHOT, "snap-9", Some(9)),
-                line(SNAPSHOT, "snap-10", Some(10)),
-            ],
-            ..Entry::default()
-        };
-        entry.sum_up();
-        let ids: Vec<_> = entry.things.iter().map(|line| line.id.as_str()).collect();
-        assert_eq!(ids, ["vol-5", "snap-10", "snap-9", "snap-odd"]);
-    }
-}
+mod tests;

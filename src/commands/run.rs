@@ -18,7 +18,10 @@ const TRIES: u32 = 3;
 /// `xdrive run`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-#[command(mut_arg("terminal", |arg| arg.hide(true)))]
+#[command(
+    mut_arg("terminal", |arg| arg.hide(true)),
+    mut_arg("discard", |arg| arg.hide(true))
+)]
 pub struct Args {
     /// Start it and leave; --max 24h is how long it may take.
     ///
@@ -68,6 +71,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     ];
     let needs_session = flags.iter().find(|(_, is_given)| *is_given);
     let needs_session = needs_session.map(|(flag, _)| *flag);
+    if args.session.discard {
+        let why = anyhow!("--discard is for a session, and a run needs none");
+        let hint = "xdrive connect NAME --discard -- CMD… runs one whose changes are discarded";
+        return Err(Failure::new(Exit::Usage, why).hint(hint));
+    }
     let request = connect::request(args.session, &paths)?;
     if request.terminal {
         let command = context.which(&paths)?.command(&paths);

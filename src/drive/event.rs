@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::ec2::{GibiBytes, StatusChecks};
-use crate::ids::{InstanceId, SnapshotId};
+use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
 use super::plan::{Skipped, Step, Waiting};
 use super::pools::{LeftOut, Offer, Pool};
@@ -135,6 +135,9 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// A volume that was to be thrown away is kept: the snapshot that it was made from is gone, and it
+    /// may be the only one with the state of that.
+    OriginGone(VolumeId),
     /// A checkpoint was taken; it is being copied.
     Checkpoint {
         /// Its snapshot.

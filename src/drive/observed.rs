@@ -39,6 +39,8 @@ pub struct Observed {
     pub instances: Vec<SeenInstance>,
     /// The drive's volumes, without root disks.
     pub volumes: Vec<SeenVolume>,
+    /// The volumes that sessions throw away. None of them is a state of the drive.
+    pub throwaways: Vec<SeenThrowaway>,
     /// The drive's snapshots.
     pub snapshots: Vec<SeenSnapshot>,
     /// Things with the drive's tag that cannot be read: id and problem.
@@ -160,6 +162,8 @@ pub struct SeenInstance {
     pub checks: Option<SeenChecks>,
     /// Its lease, as its tag has it.
     pub lease: Option<SeenLease>,
+    /// The session for whose throwaway volume it was launched; none if it is for the drive.
+    pub throwaway: Option<SessionId>,
 }
 
 /// EC2's status checks of an instance.
@@ -216,6 +220,15 @@ pub struct SeenVolume {
     pub listed: bool,
     /// Since when state, attachment and generation are as they are.
     pub since: BootTime,
+}
+
+/// One volume that a session throws away: of its own type, so that no rule for the drive's volumes
+/// takes it for one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SeenThrowaway {
+    /// The volume. Its generation is that of its snapshot, and its session the one that throws it
+    /// away.
+    pub volume: SeenVolume,
 }
 
 /// A volume's attachment.
@@ -276,6 +289,25 @@ impl Observed {
         self.volumes.iter().find(|volume| volume.id == *id)
     }
 
+    /// Whether the lists have this volume, the drive's or a throwaway one.
+    #[must_use]
+    pub fn lists_volume(&self, id: &VolumeId) -> bool {
+        self.all_volumes()
+            .any(|volume| volume.id == *id && volume.listed)
+    }
+
+    /// The drive's volumes, and those that sessions throw away.
+    pub fn all_volumes(&self) -> impl Iterator<Item = &SeenVolume> {
+        let throwaways = self.throwaways.iter().map(|it| &it.volume);
+        self.volumes.iter().chain(throwaways)
+    }
+
+    /// Whether any volume of the drive, or one that is thrown away, exists.
+    #[must_use]
+    pub fn has_volume(&self) -> bool {
+        self.all_volumes().any(SeenVolume::exists)
+    }
+
     /// The snapshots of a volume.
     pub fn snapshots_of<'a>(
         &'a self,
@@ -286,11 +318,21 @@ impl Observed {
             .filter(move |snapshot| snapshot.volume.as_ref() == Some(volume))
     }
 
-    /// The volumes that are attached to an instance, attaching or detaching.
+    /// The drive's volumes that are attached to an instance, attaching or detaching.
     pub fn held_by<'a>(&'a self, instance: &'a InstanceId) -> impl Iterator<Item = &'a SeenVolume> {
         self.volumes
             .iter()
             .filter(move |volume| volume.holder() == Some(instance))
+    }
+
+    /// Likewise the throwaway ones.
+    pub fn throwaways_on<'a>(
+        &'a self,
+        instance: &'a InstanceId,
+    ) -> impl Iterator<Item = &'a SeenThrowaway> {
+        self.throwaways
+            .iter()
+            .filter(move |it| it.volume.holder() == Some(instance))
     }
 
     /// Whether this instance is this session's.

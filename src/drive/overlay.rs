@@ -21,7 +21,8 @@ use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, Uuid,
 
 use super::hosts::Contact;
 use super::observed::{
-    Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenVolume,
+    Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenThrowaway,
+    SeenVolume,
 };
 use super::source::Source;
 use super::tags;
@@ -188,6 +189,7 @@ impl Overlay {
             began,
             instances: Vec::new(),
             volumes: Vec::new(),
+            throwaways: Vec::new(),
             snapshots: Vec::new(),
             unreadable: Vec::new(),
         };
@@ -202,6 +204,9 @@ impl Overlay {
         for volume in volumes {
             let listed = !unlisted.contains(volume.id.as_str());
             match self.volume(&volume, listed, stored, &seen.snapshots) {
+                Ok(Some(read)) if tags::thrown_away_by(&volume.tags).is_some() => {
+                    seen.throwaways.push(SeenThrowaway { volume: read });
+                }
                 Ok(Some(read)) => seen.volumes.push(read),
                 Ok(None) => {}
                 Err(problem) => seen.unreadable.push((volume.id.to_string(), problem)),
@@ -253,6 +258,7 @@ impl Overlay {
             tags::session(&instance.tags)
         };
         SeenInstance {
+            throwaway: tags::thrown_away_by(&instance.tags),
             state,
             zone: instance.zone,
             launched: instance.launched,
@@ -291,6 +297,11 @@ impl Overlay {
                     uuid,
                     session,
                 }) => (base, generation, blank, formatted, uuid, session),
+                Ok(VolumeTags::Throwaway {
+                    base,
+                    uuid,
+                    session,
+                }) => (base, base, false, true, uuid, session),
                 Err(_) if gone => return Ok(None),
                 Err(problem) => return Err(problem.to_string()),
             };

@@ -14,12 +14,14 @@
 mod checkpoint;
 mod choose;
 mod copied;
+mod discard;
 mod leaving;
 mod lineage;
 mod ready;
 mod recovery;
 mod saved;
 mod step;
+mod throwaway;
 mod verify;
 
 use crate::clock::BootTime;
@@ -30,6 +32,7 @@ use super::timing::Timing;
 pub use checkpoint::Skipped;
 pub(super) use checkpoint::{outdated, prune};
 pub use step::{Done, Goal, Next, Step, Waiting};
+pub(super) use throwaway::orphans;
 
 use step::View;
 
@@ -42,6 +45,7 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
     }
     match goal {
         Goal::Ready { from } => ready::ready(&view, from.as_ref()),
+        Goal::Throwaway => discard::ready(&view),
         Goal::Ended => saved::ended(&view),
         Goal::Parked => saved::parked(&view),
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),

@@ -29,8 +29,10 @@ use crate::ec2::{Instance, Snapshot, SnapshotState, Volume, VolumeState};
 use crate::host::Mounted;
 use crate::ids::{Generation, InstanceId, SnapshotId, VolumeId};
 
-use super::hosts::{Client, Contact};
-use super::observed::{DEVICE, Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
+use super::hosts::{Client, Contact, HostView};
+use super::observed::{
+    DEVICE, Observed, SeenInstance, SeenSnapshot, SeenThrowaway, SeenVolume, Verdict,
+};
 use super::tags::{self, SnapshotKind, VolumeTags};
 
 pub use may::{MayDelete, MayPrune, MayTerminate};
@@ -69,12 +71,14 @@ pub struct TerminationGrounds {
     host_view: Option<BootTime>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum TerminationReason {
     /// No volume of the drive is attached there, so none is mounted.
     NotAttached,
     /// The host has closed; it never mounts again.
     Closed,
+    /// It was launched for this volume, which is thrown away, and has nothing else of the drive.
+    Throwaway(VolumeId),
     /// Its lease ended at this time, longer ago than a host takes to switch itself off, and the
     /// host does not answer.
     LeaseOver(Timestamp),
@@ -96,6 +100,8 @@ enum DeletionReason {
     Saved(SnapshotId, Generation),
     /// It was created empty and never used: it is not marked formatted.
     Unformatted,
+    /// It was made to be thrown away, and the snapshot that it was made from is still there.
+    Discarded(SnapshotId),
 }
 
 /// Why a failed snapshot may be deleted, as a sweep observed it: its volume is there to take
@@ -111,16 +117,28 @@ impl TerminationGrounds {
     #[must_use]
     pub fn prove(seen: &Observed, instance: &SeenInstance) -> Option<Self> {
         let held: Vec<&SeenVolume> = seen.held_by(&instance.id).collect();
-        let kept = held.iter().all(|volume| {
+        let thrown: Vec<&SeenVolume> = seen
+            .throwaways_on(&instance.id)
+            .map(|it| &it.volume)
+            .collect();
+        let kept = held.iter().chain(&thrown).all(|volume| {
             volume
                 .attachment
                 .as_ref()
                 .is_some_and(|attachment| !attachment.delete_on_termination)
         });
-        let because = if held.is_empty() {
+        let because = if held.is_empty() && thrown.is_empty() {
             TerminationReason::NotAttached
         } else if seen.is_closed(instance) && kept {
             TerminationReason::Closed
+        } else if let ([], [only]) = (&held[..], &thrown[..])
+            && instance.throwaway.is_some()
+            && instance.view().is_some_and(|view| {
+                !matches!(view.client, Client::Other { .. }) && has_at_most(view, &only.id)
+            })
+            && kept
+        {
+            TerminationReason::Throwaway(only.id.clone())
         } else if let Some(lease) = instance.lease
             && instance.view().is_none()
             && seen.began >= lease.off_by
@@ -131,7 +149,11 @@ impl TerminationGrounds {
             return None;
         };
         // A close is final.
-        let has_view = because == TerminationReason::NotAttached && instance.view().is_some();
+        let may_change = matches!(
+            because,
+            TerminationReason::NotAttached | TerminationReason::Throwaway(_)
+        );
+        let has_view = may_change && instance.view().is_some();
         Some(Self {
             instance: instance.id.clone(),
             because,
@@ -162,7 +184,11 @@ impl TerminationGrounds {
     ) -> Option<MayTerminate> {
         let is_free = match host {
             Some(Contact::Reached(view)) => {
-                !matches!(view.client, Client::Other { .. }) && view.mounted == Mounted::Nothing
+                let is_unmounted = match &self.because {
+                    TerminationReason::Throwaway(volume) => has_at_most(view, volume),
+                    _ => view.mounted == Mounted::Nothing,
+                };
+                !matches!(view.client, Client::Other { .. }) && is_unmounted
             }
             Some(Contact::NotAsked | Contact::Unreachable | Contact::KeyRefused) => false,
             None => !self.must_ask_host(reread.asked),
@@ -171,11 +197,15 @@ impl TerminationGrounds {
             .mappings
             .iter()
             .filter(|mapping| mapping.device == DEVICE);
-        let applies = match self.because {
+        let applies = match &self.because {
             TerminationReason::NotAttached => drives.next().is_none(),
             TerminationReason::Closed => drives.all(|mapping| !mapping.delete_on_termination),
+            TerminationReason::Throwaway(volume) => {
+                tags::thrown_away_by(&instance.tags).is_some()
+                    && drives.all(|it| it.volume == *volume && !it.delete_on_termination)
+            }
             TerminationReason::LeaseOver(until) => {
-                tags::until(&instance.tags) == Some(until)
+                tags::until(&instance.tags) == Some(*until)
                     && drives.all(|mapping| !mapping.delete_on_termination)
             }
         };
@@ -221,6 +251,22 @@ impl DeletionGrounds {
         })
     }
 
+    /// The grounds on which a volume that is thrown away may be deleted, if there are any: the drive
+    /// still has the snapshot that it was made from. Its tag is checked on the re-read.
+    #[must_use]
+    pub fn prove_discarded(seen: &Observed, thrown: &SeenThrowaway) -> Option<Self> {
+        let volume = &thrown.volume;
+        let origin = seen
+            .snapshots
+            .iter()
+            .filter(|snapshot| snapshot.state == SnapshotState::Completed)
+            .find(|snapshot| volume.snapshot.as_ref() == Some(&snapshot.id))?;
+        volume.is_free().then(|| Self {
+            volume: volume.id.clone(),
+            because: DeletionReason::Discarded(origin.id.clone()),
+        })
+    }
+
     /// The volume.
     #[must_use]
     pub fn volume(&self) -> &VolumeId {
@@ -231,7 +277,9 @@ impl DeletionGrounds {
     #[must_use]
     pub fn snapshot(&self) -> Option<&SnapshotId> {
         match &self.because {
-            DeletionReason::Saved(snapshot, _) => Some(snapshot),
+            DeletionReason::Saved(snapshot, _) | DeletionReason::Discarded(snapshot) => {
+                Some(snapshot)
+            }
             DeletionReason::Unused(_, snapshot) => snapshot.as_ref(),
             DeletionReason::Unformatted => None,
         }
@@ -247,17 +295,50 @@ impl DeletionGrounds {
     ) -> Option<MayDelete> {
         let free = volume.attachment.is_none()
             && matches!(volume.state, VolumeState::Available | VolumeState::Error);
-        let Ok(VolumeTags::Drive {
+        let applies = match tags::read_volume(&volume.tags).ok()? {
+            VolumeTags::Root => false,
+            VolumeTags::Throwaway { base, .. } => {
+                let origin = self.origin_of_discarded();
+                origin.is_some()
+                    && volume.snapshot.as_ref() == origin
+                    && snapshot.is_some_and(|snapshot| {
+                        let own = tags::read_snapshot(&snapshot.tags);
+                        Some(&snapshot.id) == origin
+                            && snapshot.state == SnapshotState::Completed
+                            && own.is_ok_and(|own| own.generation == base)
+                    })
+            }
+            drive @ VolumeTags::Drive { .. } => self.allows(&drive, snapshot),
+        };
+        let holds = volume.id == self.volume && reread.is_young() && free && applies;
+        holds.then(|| MayDelete::of(&self.volume))
+    }
+
+    /// The snapshot whose content a throwaway volume began with, if these are grounds to delete one.
+    fn origin_of_discarded(&self) -> Option<&SnapshotId> {
+        match &self.because {
+            DeletionReason::Discarded(origin) => Some(origin),
+            DeletionReason::Unused(..)
+            | DeletionReason::Saved(..)
+            | DeletionReason::Unformatted => None,
+        }
+    }
+
+    /// Whether the grounds hold for a volume of the drive with these tags, as it was re-read, and for
+    /// the snapshot.
+    fn allows(&self, tags: &VolumeTags, snapshot: Option<&Snapshot>) -> bool {
+        let VolumeTags::Drive {
             base,
             generation,
             blank,
             formatted,
             ..
-        }) = tags::read_volume(&volume.tags)
+        } = *tags
         else {
-            return None;
+            return false;
         };
-        let applies = match &self.because {
+        match &self.because {
+            DeletionReason::Discarded(_) => false,
             DeletionReason::Unused(started, origin) => {
                 let is_there = |id: &SnapshotId| {
                     snapshot.is_some_and(|snapshot| {
@@ -287,9 +368,7 @@ impl DeletionGrounds {
                     && base == Generation::EMPTY
                     && generation == Generation::EMPTY.next()
             }
-        };
-        let holds = volume.id == self.volume && reread.is_young() && free && applies;
-        holds.then(|| MayDelete::of(&self.volume))
+        }
     }
 }
 
@@ -332,6 +411,14 @@ impl FailedSnapshot {
             && reread.is_young()
             && alive;
         holds.then(|| MayPrune::of(&self.snapshot))
+    }
+}
+
+/// Whether the host has nothing mounted but this volume.
+fn has_at_most(view: &HostView, volume: &VolumeId) -> bool {
+    match &view.mounted {
+        Mounted::Nothing => true,
+        Mounted::Volume(mounted) | Mounted::Frozen(mounted) => mounted == volume,
     }
 }
 

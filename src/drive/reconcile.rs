@@ -13,6 +13,7 @@ mod leave;
 mod make;
 mod run;
 mod sweep;
+mod throwaway;
 mod unusable;
 
 use std::cell::RefCell;
@@ -30,8 +31,9 @@ use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, Subne
 
 use super::event::Event;
 use super::host_error::HostError;
-use super::hosts::Hosts;
+use super::hosts::{Client, Hosts};
 use super::kept::Kept;
+use super::observed::Observed;
 use super::overlay::Overlay;
 use super::plan::Goal;
 use super::pools::{Chosen, Offer, Refused};
@@ -137,6 +139,27 @@ pub struct Holder {
     pub owner: String,
     /// Since when, as the host reports; else when the instance was launched.
     pub since: String,
+    /// Whether it throws away what it has: nobody can join it.
+    pub discards: bool,
+}
+
+impl Holder {
+    /// The session on an instance, as its host reports it, else by the instance's tags.
+    fn seen(seen: &Observed, id: &InstanceId) -> Self {
+        let instance = seen.instance(id);
+        let (owner, since) = match instance.and_then(|instance| instance.client()) {
+            Some(Client::Other { owner, since }) => (owner.clone(), since.clone()),
+            _ => instance.map_or_else(Default::default, |instance| {
+                (instance.owner.clone(), instance.launched.to_string())
+            }),
+        };
+        Self {
+            instance: id.clone(),
+            owner,
+            since,
+            discards: instance.is_some_and(|instance| instance.throwaway.is_some()),
+        }
+    }
 }
 
 /// A failed run, and the outcome of ending what it had made.

@@ -13,6 +13,8 @@ pub enum Source {
     Empty,
     /// A snapshot and its generation.
     Snapshot(SnapshotId, Generation),
+    /// The same, for a volume that its session throws away.
+    Throwaway(SnapshotId, Generation),
 }
 
 /// What a drive is to begin with a copy of.

@@ -66,8 +66,10 @@ pub enum Why {
     NoVolume(VolumeId),
     /// The user deletes or renames the drive.
     Leaving(Leaving),
-    /// The drive is to be deleted or renamed, and it has an instance or a volume.
+    /// The drive is to be deleted, renamed or tried out, and it has an instance or a volume.
     NotAtRest,
+    /// The drive is to be tried out, and nothing of it is saved.
+    NothingSaved,
     /// The drive is to begin as a copy, and has parts already.
     NotNew,
     /// The copy that the drive was to begin with failed.
@@ -178,8 +180,7 @@ impl Left {
             .filter(|instance| instance.is_live())
             .map(|instance| Thing::Instance(instance.id.clone()));
         let volumes = seen
-            .volumes
-            .iter()
+            .all_volumes()
             .filter(|volume| volume.exists())
             .map(|volume| Thing::Volume(volume.id.clone(), volume.size));
         let snapshots = seen
@@ -253,6 +254,7 @@ impl Stuck {
             Why::Leaving(Leaving::Renamed(to)) => vec![format!("xdrive rename {drive} {to}")],
             Why::NotNew => vec![format!("xdrive list {drive} -v")],
             Why::NotAtRest => vec![format!("xdrive stop {drive}")],
+            Why::NothingSaved => vec![format!("xdrive connect {drive}")],
             _ => Vec::new(),
         };
         if heads.is_empty() {
@@ -401,6 +403,9 @@ impl fmt::Display for Why {
                 "the drive is not at rest: it has an instance or a volume, perhaps of a session that \
                  has just begun",
             ),
+            Self::NothingSaved => {
+                f.write_str("nothing of the drive is saved yet: there is nothing to try out")
+            }
             Self::NotNew => f.write_str(
                 "the drive is not new: somebody has made something of that name, perhaps just now",
             ),

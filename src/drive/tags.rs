@@ -10,6 +10,7 @@
 mod leaving;
 mod record;
 mod settings;
+mod throwaway;
 
 use jiff::Timestamp;
 
@@ -20,6 +21,7 @@ use crate::ids::{DriveAt, DriveName, Generation, SessionId, SnapshotId, Uuid};
 pub use leaving::Leaving;
 pub use record::{InvalidNote, Note, Record, noted};
 pub use settings::Settings;
+pub use throwaway::{DISCARD, throwaway, thrown_away_by};
 
 /// The name that AWS's console shows: the drive's.
 pub const NAME: &str = "Name";
@@ -117,6 +119,15 @@ pub enum VolumeTags {
         /// The session that made or last claimed it.
         session: SessionId,
     },
+    /// A volume that is thrown away: no state of the drive, whatever is on it.
+    Throwaway {
+        /// The generation of the snapshot that it was made from, for ever.
+        base: Generation,
+        /// Its file system's UUID, if that is recorded on its snapshot.
+        uuid: Option<Uuid>,
+        /// The session that made it and throws it away.
+        session: SessionId,
+    },
 }
 
 /// A snapshot's tags, read.
@@ -136,8 +147,8 @@ pub struct SnapshotTags {
 
 /// The newest of a drive's `parts` (volumes, snapshots), by their `tags`: that of the highest
 /// generation, never the latest by time. Of one generation a snapshot counts as newer than its
-/// volume, and a final one as newer than a checkpoint. Root disks, and tags that cannot be read,
-/// are left out.
+/// volume, and a final one as newer than a checkpoint. Root disks, what is thrown away, and tags that
+/// cannot be read are left out.
 pub fn newest<'a, T>(
     parts: impl Iterator<Item = &'a T>,
     tags: impl Fn(&T) -> &Tags,
@@ -397,6 +408,21 @@ pub fn read_volume(tags: &Tags) -> Result<VolumeTags, Unreadable> {
         return Err(Unreadable {
             tag: GENERATION,
             problem: format!("is {own}, less than its base {base}"),
+        });
+    }
+    if let Some(session) = thrown_away_by(tags) {
+        // The drive's volumes are raised before they are attached: this is taken for none of both.
+        if own != base || tags.contains_key(BLANK) {
+            return Err(Unreadable {
+                tag: DISCARD,
+                problem: "is on a volume of the drive".to_owned(),
+            });
+        }
+        let uuid = uuid(tags)?;
+        return Ok(VolumeTags::Throwaway {
+            base,
+            uuid,
+            session,
         });
     }
     Ok(VolumeTags::Drive {

@@ -81,11 +81,9 @@ impl Session {
     /// As [`Session::run`] towards a mounted drive; without capacity, from the drive's snapshot in
     /// any zone, and on demand, each only if that is allowed.
     pub(super) async fn run_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
-        let goal = Goal::Ready {
-            from: self.request.from.clone(),
-        };
+        let goal = self.request.goal();
         let options = &self.request.options;
-        let mut may_leave = options.leave_zone;
+        let mut may_leave = options.leave_zone && !self.request.discard;
         let may_answer = self.request.yes || crate::terminal::is_interactive();
         let mut may_ask = options.fallback.is_none() && may_answer;
         loop {

@@ -160,7 +160,7 @@ fn is_drive_on(host: &InstanceId, volume: &Volume) -> bool {
     attachment.is_some_and(|attachment| attachment.instance == *host)
         && matches!(
             tags::read_volume(&volume.tags),
-            Ok(VolumeTags::Drive { .. })
+            Ok(VolumeTags::Drive { .. } | VolumeTags::Throwaway { .. })
         )
 }
 

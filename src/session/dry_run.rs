@@ -129,7 +129,7 @@ impl Session {
             }
             Next::Do(steps) => {
                 let launch = steps.iter().find_map(|step| match step {
-                    Step::Launch { zone } => Some(zone.clone()),
+                    Step::Launch { zone, .. } => Some(zone.clone()),
                     _ => None,
                 });
                 match launch {

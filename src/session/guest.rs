@@ -63,9 +63,10 @@ pub(super) enum Awaited {
 }
 
 impl Session {
-    /// Joins the session of `holder`. Fails with `--no-join`, and for another caller's drive.
+    /// Joins the session of `holder`. Fails with `--no-join`, for another caller's drive, and if one of
+    /// the two saves nothing.
     pub(super) async fn join(&mut self, holder: &Holder) -> Result<Joined, Failure> {
-        if self.request.no_join {
+        if self.request.no_join || self.request.discard || holder.discards {
             return Err(self.busy(holder));
         }
         let found = self.cloud.ec2.instance(&holder.instance).await?;

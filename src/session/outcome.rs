@@ -143,20 +143,21 @@ impl Session {
 
     /// The failure of a request for a drive that another session uses.
     pub(super) fn busy(&self, holder: &Holder) -> Failure {
-        let drive = &self.request.drive;
-        Failure::new(
-            Exit::TryAgain,
-            anyhow!(
-                "{drive} is in use on {} by another xdrive of {}, since {}",
-                holder.instance.its(),
-                holder.owner,
-                holder.since
-            ),
-        )
-        .hint(format!(
-            "leave that session, or save it from here: {} stop {drive}",
-            self.cloud.command
-        ))
+        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        let (what, hint) = if holder.discards {
+            let hint = format!("it saves nothing; {command} stop {drive} ends it from here");
+            (", which discards what it changes", hint)
+        } else {
+            let hint = "leave that session, or save it from here";
+            ("", format!("{hint}: {command} stop {drive}"))
+        };
+        let error = anyhow!(
+            "{drive} is in use on {} by another xdrive of {}{what}, since {}",
+            holder.instance.its(),
+            holder.owner,
+            holder.since
+        );
+        Failure::new(Exit::TryAgain, error).hint(hint)
     }
 
     /// Prints an outcome that is a success; returns any other as a failure.

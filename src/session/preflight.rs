@@ -24,7 +24,7 @@ pub(super) struct DriveFacts {
     pub(super) settings: Settings,
     /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
     pub(super) largest: Option<GibiBytes>,
-    /// Its live instance, if there is one.
+    /// Its live instance, if there is one: not that of a session that throws away what it has.
     pub(super) host: Option<Instance>,
     /// Its volumes, root disks among them.
     pub(super) volumes: Vec<Volume>,
@@ -61,7 +61,8 @@ impl Session {
             snapshots,
         } = listing;
         let live = instances.iter().filter(|instance| instance.state.is_live());
-        let live = live.min_by_key(|instance| (instance.launched, &instance.id));
+        let is_thrown_away = |it: &Instance| tags::thrown_away_by(&it.tags).is_some();
+        let live = live.min_by_key(|it| (is_thrown_away(it), it.launched, &it.id));
         let newest = || {
             let of_volumes = volumes.iter().map(|volume| &volume.tags);
             let of_snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
@@ -95,7 +96,7 @@ impl Session {
         Ok(DriveFacts {
             settings: head.map(Settings::read).unwrap_or_default(),
             largest,
-            host: live.cloned(),
+            host: live.filter(|live| !is_thrown_away(live)).cloned(),
             volumes,
             snapshots,
         })

@@ -32,6 +32,8 @@ pub(crate) struct ProgressPrinter {
     announced: Option<Box<Offer>>,
     /// The speed of the drive's volume; empty until it is settled.
     speed: Rc<Cell<Speed>>,
+    /// Whether the session saves nothing.
+    pub(crate) discards: bool,
 }
 
 impl ProgressPrinter {
@@ -44,6 +46,7 @@ impl ProgressPrinter {
             launched: None,
             announced: None,
             speed,
+            discards: false,
         }
     }
 
@@ -162,6 +165,12 @@ impl ProgressPrinter {
                 "could not look into {}, going on without: {why}",
                 snapshot.of(drive)
             )),
+            Event::OriginGone(volume) => self.report.print(&format!(
+                "{} is kept: it was to be thrown away, but the snapshot that it was made from is \
+                 gone, and nothing else may have that state\n  aws ec2 delete-volume --volume-id \
+                 {volume}  deletes it",
+                volume.of(drive)
+            )),
             // The shell's screen is on the terminal.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
@@ -172,6 +181,9 @@ impl ProgressPrinter {
             Event::CheckpointSkipped(why) => {
                 self.report.print(&format!("no checkpoint: {why}"));
             }
+            Event::CannotStop if self.discards => self.report.print(
+                "cannot stop here: the instance still runs, and is billed until it is terminated",
+            ),
             Event::CannotStop => self.report.print(
                 "cannot stop here: the drive is not saved yet, and stopping could lose data",
             ),
@@ -257,11 +269,13 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
         } => step.to_string(),
         Step::CreateVolume {
             zone,
-            from: Source::Snapshot(id, _),
+            from: Source::Snapshot(id, _) | Source::Throwaway(id, _),
         } => format!("restore {} in {zone}", id.of(drive)),
         Step::Claim(instance) => format!("log in to {}", instance.of(drive)),
         Step::Raise { volume, to } => format!("announce generation {to} on {}", volume.of(drive)),
-        Step::Attach { volume, .. } => format!("attach {}", volume.of(drive)),
+        Step::Attach { volume, .. } | Step::AttachThrowaway { volume, .. } => {
+            format!("attach {}", volume.of(drive))
+        }
         Step::Mount { order, .. } => format!("mount {}", order.volume.of(drive)),
         Step::MarkFormatted { volume, .. } => {
             format!("record that {} is formatted", volume.of(drive))
@@ -283,7 +297,7 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
         Step::Prune(old) => format!("delete {}", unwanted(old.snapshot(), drive, "superseded")),
         Step::Mark { snapshot, leaving } => format!("mark {} as {leaving}", snapshot.of(drive)),
         Step::Rename { snapshot, to } => format!("give {} to {to}", snapshot.of(drive)),
-        Step::Discard(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
+        Step::Erase(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
         Step::CopySnapshot(order) => format!("copy {}", order.source.named()),
         Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
     }
@@ -307,11 +321,14 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
             let from = match from {
                 Source::Empty => ", empty",
                 Source::Snapshot(..) => " from its snapshot",
+                Source::Throwaway(..) => ", to be thrown away",
             };
             format!("created {}{from}", made.of(drive))
         }
         Step::Claim(instance) => format!("logged in to {}", instance.of(drive)),
-        Step::Attach { volume, .. } => format!("attached {}", volume.of(drive)),
+        Step::Attach { volume, .. } | Step::AttachThrowaway { volume, .. } => {
+            format!("attached {}", volume.of(drive))
+        }
         Step::Mount { order, .. } => format!("mounted, generation {}", order.generation),
         Step::Close {
             volume: Some((volume, _)),
@@ -329,7 +346,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
             format!("deleted {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("deleted {}", unwanted(old.snapshot(), drive, "superseded")),
-        Step::Discard(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
+        Step::Erase(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
         Step::Rename { snapshot, to } => format!("gave {} to {to}", snapshot.of(drive)),
         Step::CopySnapshot(_) => format!("copying to {drive}'s snapshot ({made})"),
         Step::Fork { head, .. } => format!("kept {} as {made}", head.of(drive)),

@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use super::examine::Examination;
 use super::local_ports;
 use crate::config::Options;
+use crate::drive::Goal;
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::ec2::Chain;
@@ -64,6 +65,8 @@ pub struct Request {
     pub options: Options,
     /// `--from`: the head to use where the lineage has forked.
     pub from: Option<Head>,
+    /// Whether nothing of the session is saved.
+    pub discard: bool,
     /// The user's note on the generation that the session makes.
     pub note: Option<Note>,
     /// Whether joining another session is refused.
@@ -97,6 +100,7 @@ impl Request {
             fork_of: None,
             options,
             from: None,
+            discard: false,
             note: None,
             no_join: false,
             shared: false,
@@ -123,16 +127,29 @@ impl Request {
         self.is_shell() || self.terminal
     }
 
+    /// The mounted volume that the session works on.
+    #[must_use]
+    pub(super) fn goal(&self) -> Goal {
+        if self.discard {
+            return Goal::Throwaway;
+        }
+        Goal::Ready {
+            from: self.from.clone(),
+        }
+    }
+
     /// How long the host is kept without a sign of life.
     #[must_use]
     pub(super) fn lease(&self) -> Duration {
-        self.options.keep.unwrap_or(LEASE)
+        let keep = self.options.keep.filter(|_| !self.discard);
+        keep.unwrap_or(LEASE)
     }
 
     /// Likewise while its command runs, which needs no terminal and goes on without this computer.
     #[must_use]
     pub(super) fn command_lease(&self) -> Duration {
         match self.task {
+            _ if self.discard => self.lease(),
             // Its keeper ends it before its host closes.
             Task::Run { .. } => self.lease() + self.notice() + SPARE,
             Task::Connect | Task::Attach(_) => self.options.keep.unwrap_or(DETACHED_LEASE),
@@ -164,6 +181,11 @@ impl Request {
                     ),
                 ),
             );
+        }
+        if self.discard && self.fork_of.is_some() {
+            let error = anyhow!("--discard is for the newest of a drive, not for NAME@N");
+            let hint = "without --discard NAME@N works on a fork, a drive that can be deleted";
+            return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
         if !self.dry_run {
             local_ports::check_ports(&self.options)?;

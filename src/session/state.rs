@@ -100,6 +100,7 @@ impl Session {
         let speed = Rc::new(Cell::new(options.speed));
         let drive = request.drive.clone();
         let mut progress = ProgressPrinter::new(drive, report.clone(), Rc::clone(&speed));
+        progress.discards = request.discard;
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.subnet {
@@ -179,7 +180,7 @@ impl Session {
         let (interrupts, mut interrupted) = watch::channel(0);
         // A closed terminal or a SIGTERM asks for the save, which is under way already; only a
         // person at the keyboard may stop waiting for it.
-        let saving = !matches!(goal, Goal::Ready { .. });
+        let saving = !goal.is_mounted();
         let mut asked = None;
         let mut ticking = pin!(self.report.keep_ticking());
         let mut work = pin!(self.reconciler.run(goal, &mut interrupted));

@@ -20,11 +20,12 @@ use super::forwards::{self, Forwards};
 use super::monitor::{self, Context, Monitor, Output};
 use super::prompt::unless_ended;
 use super::reconnect::{self, Reconnector, rule_of_command};
-use super::request::{SPOOL, Task};
+use super::request::{Request, SPOOL, Task};
 use super::room::Growth;
 use super::runs::{self, run_client};
 use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
 use super::state::{Parts, Session};
+use super::throwaway;
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::Failure;
@@ -238,7 +239,7 @@ impl Session {
             Some(_) => Output::Report(self.report.clone()),
         };
         let monitor = Monitor::new(Context {
-            checkpoint: request.options.checkpoint,
+            checkpoint: request.options.checkpoint.filter(|_| !request.discard),
             notice: (!request.command.is_empty()).then(|| request.notice()),
             ..Context::new((&request.drive, instance), cloud, &drive, output.clone())
         });
@@ -249,7 +250,10 @@ impl Session {
                 .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
             let list = lister(&inside, &forwards, &along);
             let (table, shown) = (forwards.clone(), output.clone());
+            let discards = request.discard;
             let answers = Box::new(move |question| match question {
+                Question::Detach if discards => throwaway::STAYS.to_owned(),
+                Question::Detach => String::new(),
                 Question::Forwards => list(),
                 Question::Prompt => table.prompt(),
                 Question::Line(line) => table.obey(&line, &shown),
@@ -275,7 +279,8 @@ impl Session {
                 if let Task::Connect = request.task {
                     let attach = format!("{} attach {}", cloud.command, request.drive);
                     let lease = request.command_lease();
-                    self.report.note(&rule_of_command(lease, &attach));
+                    self.report
+                        .note(&rule(request, || rule_of_command(lease, &attach)));
                 }
                 run_command(
                     &mut inside,
@@ -292,8 +297,8 @@ impl Session {
                     command: &request.command,
                     notice: request.notice(),
                 };
-                self.report
-                    .note(&reconnect::rule(lease, cloud.timing.grace));
+                let saved = || reconnect::rule(lease, cloud.timing.grace);
+                self.report.note(&rule(request, saved));
                 let shell = run_shell(
                     &mut inside,
                     line,
@@ -325,6 +330,14 @@ impl Session {
             examination.run(ssh).await;
         }
     }
+}
+
+/// The line at the beginning of a stay; `saved` is that of a session that is saved.
+fn rule(request: &Request, saved: impl FnOnce() -> String) -> String {
+    if request.discard {
+        return throwaway::rule(request.lease());
+    }
+    saved()
 }
 
 /// A function that lists the forwarded ports, the agent and the credentials, a line each.

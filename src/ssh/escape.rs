@@ -37,6 +37,8 @@ pub enum Question {
     Forwards,
     /// `~$`: what the session costs so far.
     Cost,
+    /// `~d`: why the session cannot be left running; nothing if it can.
+    Detach,
     /// `~C` was typed: what stands above the line, if anything does.
     Prompt,
     /// `~C`: what a line asks for.
@@ -50,6 +52,7 @@ impl Question {
         match self {
             Self::Forwards => "~#",
             Self::Cost => "~$",
+            Self::Detach => "~d",
             Self::Prompt | Self::Line(_) => "",
         }
     }

@@ -16,8 +16,9 @@ const HEADER: [&str; COLUMNS] = [
 const COLUMNS: usize = 8;
 
 /// The tones of states; the others are as quiet as what they stand for.
-const TONES: [(&str, Tone); 4] = [
+const TONES: [(&str, Tone); 5] = [
     ("running", Tone::Good),
+    ("throwaway", Tone::Notable),
     ("saving", Tone::Notable),
     ("volume", Tone::Notable),
     ("failed", Tone::Bad),
@@ -175,6 +176,7 @@ mod tests {
             since: "2026-11-22T10:00:00Z".to_owned(),
             billed: true,
             used: kind == VOLUME,
+            is_thrown_away: false,
             dollars_a_month: Some(2.56).filter(|_| kind != INSTANCE),
             dollars_an_hour: Some(0.02295).filter(|_| kind == INSTANCE),
         }

@@ -36,7 +36,7 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
             continue;
         };
         let reach = run.order.options.reach.clone();
-        let left = session::discard(drive, run.cloud, run.key.clone(), reach).await;
+        let left = session::end_scratch(drive, run.cloud, run.key.clone(), reach).await;
         let line = match left {
             Ok(left) if left.is_empty() => Finding::ok("earlier runs", format!("{name} is gone")),
             Ok(left) => {

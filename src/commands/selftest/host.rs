@@ -191,7 +191,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     };
     // The drive is discarded whatever the result is.
     let reach = run.order.options.reach.clone();
-    let discarded = session::discard(drive.clone(), run.cloud, run.key.clone(), reach).await;
+    let discarded = session::end_scratch(drive.clone(), run.cloud, run.key.clone(), reach).await;
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted();
     match (&ended, examination.answer()) {

@@ -7,7 +7,7 @@
 //! have the same `xdrive:op`, so one whose answer was lost, or that a killed run made, is found by
 //! it.
 
-use super::super::observed::{SeenInstance, SeenSnapshot, SeenVolume};
+use super::super::observed::{SeenInstance, SeenSnapshot};
 use super::super::source::CopyOrder;
 use super::super::stuck::Why;
 use super::step::{Done, Next, Step, View, Waiting};
@@ -21,7 +21,7 @@ pub(super) fn copied(view: &View, order: &CopyOrder) -> Next {
     }
     let is_own = |snapshot: &SeenSnapshot| snapshot.is_forked && snapshot.op == order.op;
     let is_taken = seen.instances.iter().any(SeenInstance::is_live)
-        || seen.volumes.iter().any(SeenVolume::exists)
+        || seen.has_volume()
         || seen.snapshots.iter().any(|snapshot| !is_own(snapshot));
     if is_taken {
         return view.stuck(Why::NotNew);

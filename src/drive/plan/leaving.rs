@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 
 use super::super::hosts::Client;
-use super::super::observed::{SeenSnapshot, SeenVolume};
+use super::super::observed::SeenSnapshot;
 use super::super::proof::PruningGrounds;
 use super::super::stuck::Why;
 use super::super::tags::Leaving;
@@ -26,7 +26,7 @@ pub(super) fn deleted(view: &View) -> Next {
     }
     let grounds = view.seen.snapshots.iter();
     let grounds = grounds.filter_map(|snapshot| PruningGrounds::prove_deleted(view.seen, snapshot));
-    steps_or_done(grounds.map(Step::Discard).collect(), Done::Deleted)
+    steps_or_done(grounds.map(Step::Erase).collect(), Done::Deleted)
 }
 
 /// Plans that the whole drive gets the name `to`.
@@ -61,7 +61,7 @@ fn before(view: &View, why: &Leaving) -> Option<Next> {
             _ => Next::Busy(host.id.clone()),
         });
     }
-    if seen.volumes.iter().any(SeenVolume::exists) {
+    if seen.has_volume() {
         return Some(view.stuck(Why::NotAtRest));
     }
     let mut snapshots = seen.snapshots.iter();

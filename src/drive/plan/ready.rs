@@ -13,8 +13,9 @@ use super::super::source::Source;
 use super::super::stuck::{Head, Why};
 use super::lineage;
 use super::lineage::Newest;
+use super::recovery::may_delete;
 use super::step::{Done, Next, Step, View, Waiting};
-use super::{choose, recovery, verify};
+use super::{choose, recovery, throwaway, verify};
 
 /// Plans towards a mounted drive.
 pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
@@ -26,6 +27,9 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
     let losers: Vec<Step> = losers(view, host).collect();
     if !losers.is_empty() {
         return Next::Do(losers);
+    }
+    if let Some(theirs) = host.filter(|host| throwaway::is_host(seen, host)) {
+        return throwaway::end_host(view, theirs, false);
     }
     let approach = host.map(|host| approach(view, host));
     if let Some(Approach::Not(next @ Next::Busy(_))) = approach {
@@ -115,7 +119,7 @@ fn losers<'a>(
     instances.chain(volumes)
 }
 
-enum Approach {
+pub(super) enum Approach {
     /// It answers, and this process has its client lock.
     Held,
     /// It is this session's and does not answer yet.
@@ -124,7 +128,7 @@ enum Approach {
     Not(Next),
 }
 
-fn approach(view: &View, host: &SeenInstance) -> Approach {
+pub(super) fn approach(view: &View, host: &SeenInstance) -> Approach {
     let seen = view.seen;
     let is_mine = seen.is_mine(host);
     let Some(answer) = host.view() else {
@@ -186,12 +190,15 @@ fn launch(view: &View, newest: &Newest) -> Next {
         return view.stuck(Why::NoHost(view.seen.me.launches));
     }
     let mut steps: Vec<Step> = recovery::stopped(view.seen).collect();
-    steps.push(Step::Launch { zone });
+    steps.push(Step::Launch {
+        zone,
+        throwaway: false,
+    });
     Next::Do(steps)
 }
 
 /// The next step where nothing can be mounted from the newest state.
-fn not_mountable(view: &View, newest: &Newest) -> Next {
+pub(super) fn not_mountable(view: &View, newest: &Newest) -> Next {
     match newest {
         Newest::Pending(snapshot) => view.wait(Waiting::Copy(snapshot.id.clone())),
         Newest::Failed(snapshot) => view.stuck(Why::NewestFailed {
@@ -441,13 +448,19 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
         .volumes
         .iter()
         .filter(|volume| Some(&volume.id) != used && Some(&volume.id) != head)
-        .filter(|volume| may_discard(view, volume))
+        .filter(|volume| may_delete(view, volume))
         .filter_map(|volume| match DeletionGrounds::prove(seen, volume) {
             Some(grounds) => Some(Step::DeleteVolume(grounds)),
             None => look(view, volume),
         })
         .chain(recovery::stopped(seen))
+        .chain(throwaway::leftovers(view, None))
         .collect();
+    and_also(next, steps)
+}
+
+/// The next steps, and these beside them: before waiting.
+pub(super) fn and_also(next: Next, steps: Vec<Step>) -> Next {
     match next {
         _ if steps.is_empty() => next,
         Next::Do(mut planned) => {
@@ -465,14 +478,4 @@ fn look(view: &View, volume: &SeenVolume) -> Option<Step> {
         Some(Next::Do(steps)) => steps.into_iter().next(),
         _ => None,
     }
-}
-
-/// Whether this session may delete a volume that there are grounds to delete: it is its own, or the
-/// lists have everything older than the first sweep and the volume's session has no live instance.
-pub(super) fn may_discard(view: &View, volume: &SeenVolume) -> bool {
-    let seen = view.seen;
-    let has_owner = seen.instances.iter().any(|instance| {
-        instance.is_live() && instance.session == volume.session && !seen.is_mine(instance)
-    });
-    volume.session == seen.me.session || (view.has_looked() && !has_owner)
 }

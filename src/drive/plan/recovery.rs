@@ -12,8 +12,7 @@ use crate::drive::stuck::Why;
 /// The steps, before any others, for volumes that would be deleted with their instance.
 pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
     let steps: Vec<Step> = seen
-        .volumes
-        .iter()
+        .all_volumes()
         .filter(|volume| volume.exists())
         .filter_map(|volume| volume.attachment.as_ref())
         .filter(|attachment| {
@@ -134,4 +133,14 @@ pub(super) fn stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
         .filter(|instance| instance.state == InstanceState::Stopped)
         .filter_map(|instance| TerminationGrounds::prove(seen, instance))
         .map(Step::Terminate)
+}
+
+/// Whether this session may delete a volume that there are grounds to delete: it is its own, or the
+/// lists have everything older than the first sweep and the volume's session has no live instance.
+pub(super) fn may_delete(view: &View, volume: &SeenVolume) -> bool {
+    let seen = view.seen;
+    let has_owner = seen.instances.iter().any(|instance| {
+        instance.is_live() && instance.session == volume.session && !seen.is_mine(instance)
+    });
+    volume.session == seen.me.session || (view.has_looked() && !has_owner)
 }

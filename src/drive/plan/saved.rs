@@ -10,9 +10,9 @@ use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::lineage;
 use super::lineage::Newest;
-use super::ready::may_discard;
+use super::recovery::may_delete;
 use super::step::{Done, Next, Step, View, Waiting};
-use super::{checkpoint, recovery, verify};
+use super::{checkpoint, recovery, throwaway, verify};
 
 /// Plans the end of this session's own things; nothing else is touched.
 pub(super) fn ended(view: &View) -> Next {
@@ -67,6 +67,7 @@ fn is_handed_on(view: &View) -> bool {
             instance.is_live()
                 && instance.session != seen.me.session
                 && !seen.is_mine(instance)
+                && !throwaway::is_host(seen, instance)
                 && instance.client() != Some(&Client::Nobody)
         })
 }
@@ -121,6 +122,11 @@ impl<'a> Ending<'a> {
                 self.volume(volume);
             }
         }
+        for thrown in &seen.throwaways {
+            if self.covers_volume(&thrown.volume) {
+                self.take_some(throwaway::end_volume(self.view, thrown));
+            }
+        }
         for instance in &seen.instances {
             if self.covers(instance) {
                 self.instance(instance);
@@ -168,6 +174,12 @@ impl<'a> Ending<'a> {
         })
     }
 
+    fn take_some(&mut self, next: Option<Next>) {
+        if let Some(next) = next {
+            self.take(next);
+        }
+    }
+
     fn take(&mut self, next: Next) {
         match next {
             Next::Do(steps) => self.steps.extend(steps),
@@ -179,7 +191,13 @@ impl<'a> Ending<'a> {
     }
 
     fn covers(&self, instance: &SeenInstance) -> bool {
-        matches!(self.scope, Scope::Whole { .. }) || self.view.seen.is_mine(instance)
+        let seen = self.view.seen;
+        // A session that has closed its drive leaves what another one throws away to that.
+        let is_abandoned = instance.client() == Some(&Client::Nobody);
+        let is_theirs = throwaway::is_host(seen, instance) && !is_abandoned;
+        let is_left = seen.me.closed.is_some() && is_theirs;
+        let is_whole = matches!(self.scope, Scope::Whole { .. });
+        (is_whole && !is_left) || seen.is_mine(instance)
     }
 
     fn covers_volume(&self, volume: &SeenVolume) -> bool {
@@ -197,7 +215,7 @@ impl<'a> Ending<'a> {
         let seen = self.view.seen;
         if !lineage::is_used(seen, volume) && volume.holder().is_none() {
             // Never attached, or never used: it is deleted.
-            if !may_discard(self.view, volume) {
+            if !may_delete(self.view, volume) {
                 return self.wait_for_look();
             }
             return match DeletionGrounds::prove(seen, volume) {
@@ -219,17 +237,12 @@ impl<'a> Ending<'a> {
         let is_whole = holder.is_some_and(|host| seen.is_whole(host, volume));
         if lineage::is_certainly_empty(seen, volume) {
             // It is deleted once it is detached.
-            if let Some(next) = recovery::release(self.view, volume) {
-                self.take(next);
-            }
-            return;
+            return self.take_some(recovery::release(self.view, volume));
         }
         if is_closed || volume.is_free() {
             return self.snapshot(volume, is_closed, is_whole);
         }
-        if let Some(next) = recovery::release(self.view, volume) {
-            self.take(next);
-        }
+        self.take_some(recovery::release(self.view, volume));
     }
 
     /// Waits until the lists show whether another session's thing is in use.
@@ -288,12 +301,8 @@ impl<'a> Ending<'a> {
         if by(SnapshotState::Completed).next().is_some() {
             // Saved: verify a snapshot, wait until its instance releases the volume, and until
             // every list has a snapshot that stands for the volume.
-            if let Some(next) = verify::verify(self.view, volume) {
-                self.take(next);
-            }
-            if let Some(next) = recovery::release(self.view, volume) {
-                self.take(next);
-            }
+            self.take_some(verify::verify(self.view, volume));
+            self.take_some(recovery::release(self.view, volume));
             let standing = by(SnapshotState::Completed).filter(|it| verify::stands(seen, it));
             if standing.clone().next().is_some() && !standing.clone().any(|it| it.is_everywhere) {
                 self.take(self.view.settle());
@@ -346,7 +355,8 @@ impl<'a> Ending<'a> {
 
     /// Whether nothing can be mounted on the instance any more.
     fn is_over(&self, instance: &SeenInstance) -> bool {
-        !instance.is_live() || self.view.seen.is_closed(instance)
+        let seen = self.view.seen;
+        !instance.is_live() || seen.is_closed(instance) || throwaway::is_host(seen, instance)
     }
 
     fn wait_for_abandonment(&mut self, volume: &SeenVolume) {
@@ -441,6 +451,10 @@ impl<'a> Ending<'a> {
                     .extend(TerminationGrounds::prove(seen, instance).map(Step::Terminate));
             }
             return;
+        }
+        if throwaway::is_host(seen, instance) {
+            let forced = self.scope == Scope::Whole { even_if_used: true };
+            return self.take(throwaway::end_host(self.view, instance, forced));
         }
         if seen.is_mine(instance) {
             self.steps

@@ -25,6 +25,9 @@ pub enum Goal {
         /// The choice of `--from`, if one was made.
         from: Option<Head>,
     },
+    /// A volume that was made from the drive's newest snapshot, and that this session throws away, is
+    /// mounted on a host of its own. The drive is wholly saved, and stays as it is.
+    Throwaway,
     /// What this session made or claimed is ended: saved if the drive was attached, undone
     /// otherwise. Nothing else is changed. The goal of an interrupted connect.
     Ended,
@@ -44,6 +47,14 @@ pub enum Goal {
     Copied(Box<CopyOrder>),
 }
 
+impl Goal {
+    /// Whether it is a mounted volume; else the end of what there is.
+    #[must_use]
+    pub fn is_mounted(&self) -> bool {
+        matches!(self, Self::Ready { .. } | Self::Throwaway)
+    }
+}
+
 /// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Step {
@@ -51,6 +62,8 @@ pub enum Step {
     Launch {
         /// The zone of the existing volume, if there is one.
         zone: Option<Zone>,
+        /// Whether it is for a volume that this session throws away.
+        throwaway: bool,
     },
     /// Make a volume.
     CreateVolume {
@@ -76,6 +89,13 @@ pub enum Step {
         instance: InstanceId,
         /// The generation it was raised to.
         generation: Generation,
+    },
+    /// Attach a volume that this session throws away. No generation announces it.
+    AttachThrowaway {
+        /// The volume.
+        volume: VolumeId,
+        /// The instance.
+        instance: InstanceId,
     },
     /// Read the volume's generation back until it is as raised, and mount it. Its host waits for
     /// the device.
@@ -165,7 +185,7 @@ pub enum Step {
         to: DriveName,
     },
     /// Delete a snapshot of a drive that is being deleted.
-    Discard(PruningGrounds),
+    Erase(PruningGrounds),
     /// Copy a snapshot of another drive, of another region or of nobody's, or take one of a volume
     /// that is no drive's.
     CopySnapshot(Box<CopyOrder>),
@@ -268,7 +288,7 @@ impl View<'_> {
             && me.announced.is_none_or(|moment| self.shows(moment))
             && me.unsure.is_none_or(|moment| self.shows(moment))
             && self.seen.instances.iter().all(|instance| instance.listed)
-            && self.seen.volumes.iter().all(|volume| volume.listed)
+            && self.seen.all_volumes().all(|volume| volume.listed)
     }
 
     /// Whether everything older than this process's first sweep is in the lists.
@@ -318,8 +338,10 @@ impl View<'_> {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Launch { zone: Some(zone) } => write!(f, "launch an instance in {zone}"),
-            Self::Launch { zone: None } => f.write_str("launch an instance"),
+            Self::Launch {
+                zone: Some(zone), ..
+            } => write!(f, "launch an instance in {zone}"),
+            Self::Launch { zone: None, .. } => f.write_str("launch an instance"),
             Self::CreateVolume {
                 zone,
                 from: Source::Empty,
@@ -328,7 +350,7 @@ impl fmt::Display for Step {
             }
             Self::CreateVolume {
                 zone,
-                from: Source::Snapshot(id, _),
+                from: Source::Snapshot(id, _) | Source::Throwaway(id, _),
             } => {
                 write!(f, "create a volume from {id} in {zone}")
             }
@@ -336,7 +358,10 @@ impl fmt::Display for Step {
             Self::Raise { volume, to } => write!(f, "announce generation {to} on {volume}"),
             Self::Attach {
                 volume, instance, ..
-            } => write!(f, "attach {volume} to {instance}"),
+            }
+            | Self::AttachThrowaway { volume, instance } => {
+                write!(f, "attach {volume} to {instance}")
+            }
             Self::Mount { order, .. } => write!(f, "mount {}", order.volume),
             Self::MarkFormatted { volume, .. } => write!(f, "record that {volume} is formatted"),
             Self::MarkUuid { volume, uuid } => write!(f, "record that {volume} holds {uuid}"),
@@ -356,7 +381,7 @@ impl fmt::Display for Step {
             Self::Prune(grounds) => write!(f, "delete superseded {}", grounds.snapshot()),
             Self::Mark { snapshot, leaving } => write!(f, "mark {snapshot} as {leaving}"),
             Self::Rename { snapshot, to } => write!(f, "give {snapshot} to {to}"),
-            Self::Discard(grounds) => write!(f, "delete {}", grounds.snapshot()),
+            Self::Erase(grounds) => write!(f, "delete {}", grounds.snapshot()),
             Self::CopySnapshot(order) => write!(f, "copy {}", order.source),
             Self::Fork { head, .. } => write!(f, "keep {head} as a fork"),
         }

@@ -9,4 +9,5 @@ mod promises;
 mod ready;
 mod recovery;
 mod saved;
+mod throwaway;
 mod verify;

@@ -10,7 +10,7 @@ use crate::ec2::{Snapshot, SnapshotState};
 use crate::ids::{Generation, SnapshotId, VolumeId};
 
 use super::{MayPrune, Reread};
-use crate::drive::observed::{Observed, SeenInstance, SeenSnapshot, SeenVolume, Verdict};
+use crate::drive::observed::{Observed, SeenInstance, SeenSnapshot, Verdict};
 use crate::drive::tags;
 use crate::drive::tags::{Leaving, SnapshotKind};
 
@@ -113,8 +113,7 @@ impl PruningGrounds {
         let mut all = seen.snapshots.iter();
         let is_marked = all
             .all(|it| it.leaving == Some(Leaving::Deleted) && it.state != SnapshotState::Pending);
-        let is_used = seen.instances.iter().any(SeenInstance::is_live)
-            || seen.volumes.iter().any(SeenVolume::exists);
+        let is_used = seen.instances.iter().any(SeenInstance::is_live) || seen.has_volume();
         let newest = seen.snapshots.iter().map(|it| it.generation).max();
         let oldest = seen.snapshots.iter().map(|it| it.generation).min();
         let is_last = Some(snapshot.generation) < newest || newest == oldest;
@@ -228,10 +227,11 @@ impl Facts {
     }
 }
 
-/// Whether the drive is wholly saved: no volume, nothing pending or failed, nothing unreadable.
+/// Whether the drive is wholly saved: no volume, not even one that is thrown away and rests on a
+/// snapshot, nothing pending or failed, nothing unreadable.
 fn at_rest(seen: &Observed) -> bool {
     let mut snapshots = seen.snapshots.iter();
-    !seen.volumes.iter().any(SeenVolume::exists)
+    !seen.has_volume()
         && seen.unreadable.is_empty()
         && snapshots.all(|snapshot| snapshot.state == SnapshotState::Completed)
 }

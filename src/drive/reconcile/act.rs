@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::ec2::{AttachmentState, Error, Instance, Kind, Volume};
 use crate::host::{Closed, MountOrder};
-use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
+use crate::ids::{Generation, InstanceId, SnapshotId, Uuid, VolumeId, random_id};
 
 use super::super::event::Event;
 use super::super::host_error::HostError;
@@ -12,7 +12,6 @@ use super::super::hosts::{Hosts, RECORD_LIFE};
 use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::pools::Pool;
-use super::super::stuck::Head;
 use super::super::superblock;
 use super::super::tags::{self, Record, Settings, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
@@ -26,7 +25,9 @@ impl<H: Hosts> Reconciler<H> {
         seen: &Observed,
     ) -> Result<Option<String>, RunError> {
         match step {
-            Step::Launch { zone } => return self.launch(zone.as_ref()).await.map(Some),
+            Step::Launch { zone, throwaway } => {
+                return self.launch(zone.as_ref(), *throwaway).await.map(Some);
+            }
             Step::CreateVolume { zone, from } => {
                 return self.create_volume(zone, from).await.map(Some);
             }
@@ -48,6 +49,9 @@ impl<H: Hosts> Reconciler<H> {
             } => {
                 self.attach(volume, instance, *generation).await?;
             }
+            Step::AttachThrowaway { volume, instance } => {
+                self.attach_throwaway(volume, instance).await?;
+            }
             Step::Mount { instance, order } => self.mount(instance, order).await?,
             Step::MarkFormatted { volume, generation } => {
                 self.mark_formatted(volume, *generation).await?;
@@ -60,8 +64,11 @@ impl<H: Hosts> Reconciler<H> {
             } => return Ok(self.verify(snapshot, *uuid, *kind).await),
             Step::KeepOnTermination { instance, device } => {
                 self.ec2.keep_on_termination(instance, device).await?;
-                let held = seen.held_by(instance).map(|volume| volume.id.clone());
-                self.overlay.kept.extend(held);
+                let held = seen.all_volumes();
+                let held = held.filter(|volume| volume.holder() == Some(instance));
+                self.overlay
+                    .kept
+                    .extend(held.map(|volume| volume.id.clone()));
             }
             Step::Close { instance, volume } => {
                 let host = self.host(instance)?;
@@ -97,7 +104,7 @@ impl<H: Hosts> Reconciler<H> {
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
             | Step::Prune(_)
-            | Step::Discard(_) => {
+            | Step::Erase(_) => {
                 self.destroy(step, seen).await?;
             }
         }
@@ -218,7 +225,7 @@ impl<H: Hosts> Reconciler<H> {
                 session: by,
                 ..
             }) => generation < raised || (generation == raised && by == session),
-            Ok(VolumeTags::Root) | Err(_) => false,
+            Ok(VolumeTags::Root | VolumeTags::Throwaway { .. }) | Err(_) => false,
         };
         if !is_mine {
             return Err(RunError::Changed(format!(
@@ -239,7 +246,10 @@ impl<H: Hosts> Reconciler<H> {
     async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
         let host = self.host(id)?;
         self.read_back(&order.volume, |tags| match tags {
-            VolumeTags::Drive { generation, .. } => *generation == order.generation,
+            VolumeTags::Drive { generation, .. }
+            | VolumeTags::Throwaway {
+                base: generation, ..
+            } => *generation == order.generation,
             VolumeTags::Root => false,
         })
         .await?;
@@ -340,7 +350,7 @@ impl<H: Hosts> Reconciler<H> {
         let volume = self.volume(id).await?;
         let recorded = match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Drive { uuid, .. }) => uuid,
-            Ok(VolumeTags::Root) | Err(_) => None,
+            Ok(VolumeTags::Root | VolumeTags::Throwaway { .. }) | Err(_) => None,
         };
         let number = match kind {
             SnapshotKind::Checkpoint => 1 + last_checkpoint(seen, id, generation),
@@ -383,45 +393,14 @@ impl<H: Hosts> Reconciler<H> {
         }
     }
 
-    /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage;
-    /// returns that name.
-    async fn fork(
-        &mut self,
-        head: &Head,
-        lineage: Option<&VolumeId>,
-    ) -> Result<DriveName, RunError> {
-        let lineage = lineage.cloned();
-        let name = if let Some(name) = self.overlay.forks.get(&lineage) {
-            name.clone()
-        } else {
-            let mut number = 1;
-            loop {
-                let name = self.drive.fork(number);
-                let is_taken = self.overlay.forks.values().any(|taken| *taken == name)
-                    || !self.ec2.volumes(name.as_str()).await?.is_empty()
-                    || !self.ec2.snapshots(name.as_str()).await?.is_empty();
-                if !is_taken {
-                    break name;
-                }
-                number += 1;
-            }
-        };
-        self.overlay.forks.insert(lineage, name.clone());
-        self.ec2
-            .tag(&head.to_string(), &tags::renamed(&name))
-            .await?;
-        self.overlay.gone.insert(head.to_string());
-        Ok(name)
-    }
-
     /// Keeps an attachment or detachment in the overlay: the lists may not show it yet.
-    fn moved(&mut self, volume: &VolumeId, how: AttachmentState, instance: &InstanceId) {
+    pub(super) fn moved(&mut self, volume: &VolumeId, how: AttachmentState, instance: &InstanceId) {
         let moved = (how, instance.clone(), self.clock.boot());
         self.overlay.moves.insert(volume.clone(), moved);
     }
 
     /// The volume, read by id.
-    async fn volume(&self, id: &VolumeId) -> Result<Volume, RunError> {
+    pub(super) async fn volume(&self, id: &VolumeId) -> Result<Volume, RunError> {
         self.ec2.volume(id).await?.ok_or_else(|| {
             let volume = id.of(&self.drive);
             RunError::Changed(format!("{volume} is gone, or not to be seen yet"))
@@ -441,6 +420,10 @@ impl<H: Hosts> Reconciler<H> {
             Ok(VolumeTags::Drive { generation, .. }) => Ok(generation.max(known)),
             Ok(VolumeTags::Root) => Err(RunError::Changed(format!(
                 "{} is a root disk",
+                id.after("the")
+            ))),
+            Ok(VolumeTags::Throwaway { .. }) => Err(RunError::Changed(format!(
+                "{} is thrown away, and no state of the drive",
                 id.after("the")
             ))),
             Err(problem) => {

@@ -132,7 +132,7 @@ impl<H: Hosts> Reconciler<H> {
     /// Deletes all snapshots of a wholly saved scratch drive, those that lists show only later
     /// included. To be called after a run that ended in [`super::Outcome::Saved`], or with nothing
     /// made.
-    pub async fn discard(&mut self) -> Result<(), RunError> {
+    pub async fn delete_scratch(&mut self) -> Result<(), RunError> {
         let mut looks = 0;
         loop {
             let seen = Box::pin(self.sweep()).await?;

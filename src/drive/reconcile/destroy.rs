@@ -20,7 +20,7 @@ impl<H: Hosts> Reconciler<H> {
             Step::Terminate(grounds) => self.terminate(grounds, seen).await,
             Step::DeleteVolume(grounds) => self.delete_volume(grounds, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
-            Step::Discard(grounds) => self.prune_one(grounds).await,
+            Step::Erase(grounds) => self.prune_one(grounds).await,
             Step::Prune(grounds) => {
                 // A superseded snapshot is no reason to fail: a later run deletes it.
                 if self.prune_one(grounds).await.is_err() {
@@ -88,7 +88,7 @@ impl<H: Hosts> Reconciler<H> {
                 let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
                 self.ec2.delete_volume(proof).await?;
             }
-        } else if !seen.volume(id).is_some_and(|volume| volume.listed) {
+        } else if !seen.lists_volume(id) {
             // EC2 may not know a new id yet: that does not mean it is gone.
             return Err(changed(&id.of(&self.drive)));
         }

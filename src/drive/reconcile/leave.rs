@@ -1,8 +1,10 @@
-//! The steps of a drive that is deleted or renamed, but for the deletions.
+//! The steps by which a part of a drive leaves its name, but for the deletions: the drive is deleted or
+//! renamed, or the part is of a lineage that was not chosen.
 
-use crate::ids::{DriveName, SnapshotId};
+use crate::ids::{DriveName, SnapshotId, VolumeId};
 
 use super::super::hosts::Hosts;
+use super::super::stuck::Head;
 use super::super::tags::{self, Leaving};
 use super::{Reconciler, RunError};
 
@@ -37,5 +39,36 @@ impl<H: Hosts> Reconciler<H> {
         }
         self.overlay.gone.insert(id.to_string());
         Ok(())
+    }
+
+    /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage;
+    /// returns that name.
+    pub(super) async fn fork(
+        &mut self,
+        head: &Head,
+        lineage: Option<&VolumeId>,
+    ) -> Result<DriveName, RunError> {
+        let lineage = lineage.cloned();
+        let name = if let Some(name) = self.overlay.forks.get(&lineage) {
+            name.clone()
+        } else {
+            let mut number = 1;
+            loop {
+                let name = self.drive.fork(number);
+                let is_taken = self.overlay.forks.values().any(|taken| *taken == name)
+                    || !self.ec2.volumes(name.as_str()).await?.is_empty()
+                    || !self.ec2.snapshots(name.as_str()).await?.is_empty();
+                if !is_taken {
+                    break name;
+                }
+                number += 1;
+            }
+        };
+        self.overlay.forks.insert(lineage, name.clone());
+        self.ec2
+            .tag(&head.to_string(), &tags::renamed(&name))
+            .await?;
+        self.overlay.gone.insert(head.to_string());
+        Ok(name)
     }
 }

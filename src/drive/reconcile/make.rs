@@ -24,12 +24,16 @@ const ROOT_DEVICE: &str = "/dev/xvda";
 
 impl<H: Hosts> Reconciler<H> {
     /// Launches one instance, from the best pool with capacity; in the zone `pinned`, that of the
-    /// drive's volume, if given.
+    /// drive's volume, if given. It is the drive's, or for a volume that this session throws away.
     #[expect(
         clippy::too_many_lines,
         reason = "one loop over the offers, an arm for each way in which one is refused"
     )]
-    pub(super) async fn launch(&mut self, pinned: Option<&Zone>) -> Result<String, RunError> {
+    pub(super) async fn launch(
+        &mut self,
+        pinned: Option<&Zone>,
+        throwaway: bool,
+    ) -> Result<String, RunError> {
         let mut last = None;
         if let Some(order) = self.overlay.launch.clone() {
             match Box::pin(self.send_launch(order)).await {
@@ -80,7 +84,7 @@ impl<H: Hosts> Reconciler<H> {
                 offer: Box::new(offer.clone()),
                 size: self.wanted.size,
             });
-            match Box::pin(self.launch_from(pool, zone.as_ref(), &subnets)).await {
+            match Box::pin(self.launch_from(pool, (zone.as_ref(), throwaway), &subnets)).await {
                 Err(RunError::Ec2(error)) if refused.is_spot_of_the_plan(&offer, &error) => {
                     no_spot = true;
                     self.emit(Event::NoCapacity {
@@ -210,7 +214,7 @@ impl<H: Hosts> Reconciler<H> {
     async fn launch_from(
         &mut self,
         pool: &Pool,
-        zone: Option<&Zone>,
+        (zone, throwaway): (Option<&Zone>, bool),
         subnets: &Subnets,
     ) -> Result<String, RunError> {
         let prepared = self.hosts.prepare(&self.overlay.who.session).await?;
@@ -222,6 +226,9 @@ impl<H: Hosts> Reconciler<H> {
         let (who, placement) = (&self.overlay.who, &self.wanted.placement);
         let mut tags = tags::instance(&self.drive, who, &prepared.host_key, until);
         tags.extend(tags::image(&pool.image));
+        if throwaway {
+            tags.extend(tags::throwaway(&who.session));
+        }
         let mut order = LaunchOrder {
             client_token: random_id()?,
             image: pool.image.clone(),
@@ -345,7 +352,7 @@ impl<H: Hosts> Reconciler<H> {
                 let size = self.wanted.size;
                 (None, Generation::EMPTY, size, None, Settings::default())
             }
-            Source::Snapshot(id, generation) => {
+            Source::Snapshot(id, generation) | Source::Throwaway(id, generation) => {
                 let snapshot =
                     self.ec2.snapshot(id).await?.ok_or_else(|| {
                         RunError::Changed(format!("{} is gone", id.of(&self.drive)))
@@ -374,7 +381,11 @@ impl<H: Hosts> Reconciler<H> {
                 cents: volume_cents(size) + speed.cents(),
             });
         }
-        let mut tags = tags::volume(&self.drive, &self.overlay.who, base, blank, uuid, &settings);
+        let who = &self.overlay.who;
+        let mut tags = tags::volume(&self.drive, who, base, blank, uuid, &settings);
+        if let Source::Throwaway(..) = from {
+            tags.extend(tags::throwaway(&who.session));
+        }
         if let Some(host) = self.host_in(Some(zone)) {
             tags.extend(tags::image(&host.image));
             // The drive's first launch settles its architecture.

@@ -12,9 +12,9 @@ use crate::ids::InstanceId;
 
 use super::super::event::Event;
 use super::super::host_error::HostError;
-use super::super::hosts::{Client, Hosts};
+use super::super::hosts::Hosts;
 use super::super::observed::Observed;
-use super::super::plan::{Done, Goal, Next, Step, Waiting, plan};
+use super::super::plan::{Done, Goal, Next, Step, Waiting, orphans, plan};
 use super::super::stuck::{Left, Stuck};
 use super::sweep::Look;
 use super::{Holder, Outcome, Reconciler, RunError, RunFailure};
@@ -146,7 +146,7 @@ impl Run {
             }
             Next::Busy(instance) => {
                 self.report_waiting(None, seen, with);
-                self.end(Verdict::Busy(holder(seen, &instance)))
+                self.end(Verdict::Busy(Holder::seen(seen, &instance)))
             }
             Next::Stuck(stuck) => {
                 self.report_waiting(None, seen, with);
@@ -251,7 +251,7 @@ impl Run {
     }
 
     fn is_getting_ready(&self) -> bool {
-        matches!(self.goal, Goal::Ready { .. })
+        self.goal.is_mounted()
     }
 
     /// Receives the interrupt that ends getting ready.
@@ -333,6 +333,9 @@ impl Run {
             Done::Renamed => Some(self.conclude(Outcome::Renamed)),
             Done::Parked(snapshot) => Some(self.conclude(Outcome::Parked { snapshot })),
             Done::Saved(snapshot) => {
+                for orphan in orphans(seen) {
+                    with.emit(Event::OriginGone(orphan.volume.id.clone()));
+                }
                 // A session that attempted no snapshot had nothing to save.
                 let took_none =
                     with.overlay.snapshots.is_empty() && with.overlay.me.attempts.is_empty();
@@ -410,22 +413,6 @@ impl Run {
             also: Some(Box::new(ended)),
             left: to_finish,
         })
-    }
-}
-
-/// The session that has the drive, as the host reports it, else by the instance's tags.
-fn holder(seen: &Observed, id: &InstanceId) -> Holder {
-    let instance = seen.instance(id);
-    let (owner, since) = match instance.and_then(|instance| instance.client()) {
-        Some(Client::Other { owner, since }) => (owner.clone(), since.clone()),
-        _ => instance.map_or_else(Default::default, |instance| {
-            (instance.owner.clone(), instance.launched.to_string())
-        }),
-    };
-    Holder {
-        instance: id.clone(),
-        owner,
-        since,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::ids::InstanceId;
 use super::super::hosts::{Client, Contact, HostView, Hosts};
 use super::super::kept::Kept;
 use super::super::observed::Observed;
+use super::super::tags;
 use super::{Holder, Reconciler};
 use crate::drive::overlay::Sweep;
 
@@ -228,5 +229,6 @@ fn leader(instances: &[(Instance, Contact)]) -> Option<Holder> {
         instance: instance.id.clone(),
         owner: owner.clone(),
         since: since.clone(),
+        discards: tags::thrown_away_by(&instance.tags).is_some(),
     })
 }

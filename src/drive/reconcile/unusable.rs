@@ -109,7 +109,7 @@ impl<H: Hosts> Reconciler<H> {
                 }
                 Route::Open => false,
             };
-            if is_wrong && matches!(goal, Goal::Ready { .. }) {
+            if is_wrong && goal.is_mounted() {
                 if no_answer.route == Route::Ends {
                     self.show_console(&instance.id).await;
                 }

@@ -137,3 +137,33 @@ fn what_was_adopted_is_a_generation_of_its_own_with_no_tag_of_the_original() {
     assert_ne!(other.op, own.op);
     "demo".parse::<CopySource>().unwrap_err();
 }
+
+#[test]
+fn what_is_thrown_away_is_no_volume_of_the_drive_and_none_of_those_is_that() {
+    let settings = Settings::default();
+    let made = |blank| volume(&demo(), &who(), Generation(4), blank, None, &settings);
+    let mut thrown = made(false);
+    thrown.extend(throwaway(&who().session));
+    assert_eq!(
+        read_volume(&thrown),
+        Ok(VolumeTags::Throwaway {
+            base: Generation(4),
+            uuid: None,
+            session: SessionId("s1".into()),
+        })
+    );
+    // Whoever claims it does not make it their own.
+    let other = Identity {
+        session: SessionId("s2".into()),
+        ..who()
+    };
+    thrown.extend(claim(&other));
+    assert_eq!(thrown_away_by(&thrown), Some(SessionId("s1".into())));
+    assert_eq!(newest([thrown.clone()].iter(), |tags| tags), None);
+    // A volume that was used, or made empty, is never skipped as one.
+    thrown.extend(raised(&who(), Generation(5)));
+    assert_eq!(read_volume(&thrown).unwrap_err().tag, DISCARD);
+    let mut blank = made(true);
+    blank.extend(throwaway(&who().session));
+    assert_eq!(read_volume(&blank).unwrap_err().tag, DISCARD);
+}

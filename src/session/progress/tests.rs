@@ -188,7 +188,10 @@ fn has(step: &Step, made: Option<&str>, under_way: &str, finished: Option<&str>)
 fn a_step_that_makes_something_names_it_before_its_id() {
     let [made_instance, made_volume, made_snapshot] = IDS.map(|(id, _)| Some(id));
     has(
-        &Step::Launch { zone: Some(zone()) },
+        &Step::Launch {
+            zone: Some(zone()),
+            throwaway: false,
+        },
         made_instance,
         "launch an instance in us-east-1a",
         Some("launched demo's instance (i-1)"),

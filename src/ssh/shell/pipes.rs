@@ -18,7 +18,7 @@ use super::exit::ShellExit;
 use crate::ssh::Ssh;
 use crate::ssh::channel::{Sender, Session};
 use crate::ssh::command::{Decoder, Offsets, Received, Sent};
-use crate::ssh::escape::{Answers, Escapes, HELP, Typed};
+use crate::ssh::escape::{Answers, Escapes, HELP, Question, Typed};
 use crate::ssh::gate::Gate;
 use crate::ssh::streams::{Sink, Source, Stop};
 
@@ -224,7 +224,14 @@ impl Pipes {
                     self.unconfirmed.push_back(bytes);
                 }
                 Typed::End => return Some(ShellExit::Escaped),
-                Typed::Detach => return Some(ShellExit::Detached),
+                Typed::Detach => {
+                    let answers = self.escapes.as_ref().map(|(_, answers)| answers);
+                    let why_not = answers.map_or_else(String::new, |it| it(Question::Detach));
+                    if why_not.is_empty() {
+                        return Some(ShellExit::Detached);
+                    }
+                    self.print(format!("{why_not}\n"));
+                }
                 Typed::Help => {
                     let list = HELP.replace('\r', "");
                     self.print(list.trim_start_matches("~?\n").to_owned());

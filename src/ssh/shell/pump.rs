@@ -303,8 +303,10 @@ impl Local {
                 return Some(ShellExit::Escaped);
             }
             Typed::Detach => {
-                self.print_watched("~d\r\n".to_owned());
-                return Some(ShellExit::Detached);
+                let why_not = (self.answers)(Question::Detach);
+                let below = if why_not.is_empty() { "" } else { "\r\n" };
+                self.print_watched(format!("~d\r\n{why_not}{below}"));
+                return why_not.is_empty().then_some(ShellExit::Detached);
             }
             Typed::Help => self.print_watched(HELP.to_owned()),
             Typed::Ask(question) => self.answer(question),

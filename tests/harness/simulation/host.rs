@@ -234,6 +234,12 @@ impl Hosts for PaperHosts {
                 order.volume
             ));
         }
+        for note in hidden.discarded.intersection(&content.notes) {
+            hidden.broken.push(format!(
+                "P1: {} is mounted with note {note}, which was discarded",
+                order.volume
+            ));
+        }
         for (other, state) in &hidden.hosts {
             let is_live = other != host.id.as_str() && live.contains(other);
             if let Some(volume) = &state.mounted

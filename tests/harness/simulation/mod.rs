@@ -59,6 +59,8 @@ pub struct Hidden {
     pub hosts: BTreeMap<String, HostState>,
     /// Every note that was acknowledged to a user.
     pub acknowledged: BTreeSet<u32>,
+    /// Every note of a session that saves nothing.
+    pub discarded: BTreeSet<u32>,
     /// Promises that were broken.
     pub broken: Vec<String>,
 }
@@ -127,6 +129,8 @@ pub enum Ask {
     },
     /// Connect and be killed in the shell, after a note.
     KilledInShell(u32),
+    /// Connect with `--discard`, write a note, leave.
+    Discard(u32),
     /// Connect with `--from`.
     From(xdrive::drive::stuck::Head, u32),
     /// `xdrive stop`.
@@ -263,6 +267,10 @@ impl World {
                 Ask::Session(note) => (None, note, false),
                 Ask::KilledInShell(note) => (None, note, true),
                 Ask::From(chosen, note) => (Some(chosen), note, false),
+                Ask::Discard(note) => {
+                    let by = (&mut reconciler, &mut interrupted);
+                    return Some(self.discard(process, by, note).await);
+                }
                 Ask::Stop => {
                     let goal = Goal::Saved { even_if_used: true };
                     return Some(reconciler.run(goal, &mut interrupted).await);
@@ -306,6 +314,25 @@ impl World {
         }
     }
 
+    /// A session that saves nothing, with a note.
+    async fn discard(
+        &self,
+        process: u32,
+        (by, interrupted): (&mut Reconciler<PaperHosts>, &mut watch::Receiver<u32>),
+        note: u32,
+    ) -> Outcome {
+        let outcome = by.run(Goal::Throwaway, interrupted).await;
+        let Outcome::Ready {
+            instance, volume, ..
+        } = &outcome
+        else {
+            return outcome;
+        };
+        self.hidden().discarded.insert(note);
+        self.write(process, instance.id.as_str(), volume.as_str(), note);
+        by.run(Goal::Ended, interrupted).await
+    }
+
     /// A user of `process` writes a note and syncs it.
     fn write(&self, process: u32, instance: &str, volume: &str, note: u32) {
         let mut hidden = self.hidden();
@@ -323,7 +350,9 @@ impl World {
             return;
         }
         hidden.contents.get_mut(volume).unwrap().notes.insert(note);
-        hidden.acknowledged.insert(note);
+        if !hidden.discarded.contains(&note) {
+            hidden.acknowledged.insert(note);
+        }
     }
 
     /// Cuts the power of the running instance, without notice.

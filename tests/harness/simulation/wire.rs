@@ -14,7 +14,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use tokio::sync::watch;
-use xdrive::ec2::{Ec2, SnapshotState};
+use xdrive::ec2::{Ec2, Snapshot, SnapshotState, Volume};
 use xdrive::local::Local;
 use xdrive::local::wire::InProcess;
 
@@ -186,17 +186,26 @@ impl Wire {
                     self.hidden.lock().unwrap().broken.push(problem);
                 }
             }
+            // It is in the call that makes a thing, or not there at all.
+            Some("CreateTags") if params.values().any(|it| it == "xdrive:discard") => {
+                let problem = format!("P1: {} is thrown away from now on", id("ResourceId.1"));
+                self.hidden.lock().unwrap().broken.push(problem);
+            }
             Some("TerminateInstances") => {
-                let mut hidden = self.hidden.lock().unwrap();
                 let instance = id("InstanceId.1");
-                let mounted = hidden
-                    .hosts
-                    .get(&instance)
-                    .and_then(|host| host.mounted.clone());
-                if let Some(volume) = mounted {
-                    hidden
-                        .broken
-                        .push(format!("P2: {instance} ends with {volume} mounted"));
+                let mounted = {
+                    let hidden = self.hidden.lock().unwrap();
+                    let host = hidden.hosts.get(&instance);
+                    host.and_then(|host| host.mounted.clone())
+                };
+                let Some(volume) = mounted else {
+                    return;
+                };
+                let there = self.truth.volume(&volume.parse().unwrap()).await.unwrap();
+                let is_drives = |it: Volume| !it.tags.contains_key("xdrive:discard");
+                if there.is_none_or(is_drives) {
+                    let problem = format!("P2: {instance} ends with {volume} mounted");
+                    self.hidden.lock().unwrap().broken.push(problem);
                 }
             }
             _ => {}
@@ -206,10 +215,16 @@ impl Wire {
     async fn may_not_delete(&self, id: &str) -> Option<String> {
         let volume = self.truth.volume(&id.parse().unwrap()).await.unwrap()?;
         let tag = |key: &str| volume.tags.get(key).cloned();
+        let snapshots = self.truth.snapshots("demo").await.unwrap();
+        if tag("xdrive:discard").is_some() {
+            let is_origin = |it: &Snapshot| Some(&it.id) == volume.snapshot.as_ref();
+            let there = snapshots.iter().find(|it| is_origin(it));
+            let is_there = there.is_some_and(|it| it.state == SnapshotState::Completed);
+            return (!is_there).then(|| format!("P1: {id} is deleted, and its snapshot is gone"));
+        }
         if tag("xdrive:generation") == tag("xdrive:base") {
             return None;
         }
-        let snapshots = self.truth.snapshots("demo").await.unwrap();
         let saved: Vec<String> = snapshots
             .into_iter()
             .filter(|snapshot| snapshot.state == SnapshotState::Completed)
@@ -251,6 +266,15 @@ impl Wire {
             .and_then(|source| hidden.contents.get(source))
             .cloned()
             .unwrap_or_default();
+        if content
+            .notes
+            .intersection(&hidden.discarded)
+            .next()
+            .is_some()
+        {
+            let problem = format!("P1: {made} has a note that was discarded");
+            hidden.broken.push(problem);
+        }
         hidden.contents.entry(made).or_insert(content);
     }
 }

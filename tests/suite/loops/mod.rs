@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod delays;
+mod discarded;
 mod pair;
 mod record;
 mod recovery;

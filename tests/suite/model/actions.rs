@@ -5,7 +5,7 @@ use super::check::{Checked, Old, Setup, State};
 use super::client::{At, Client, End, Rules};
 use super::events::{Event, Fault};
 use super::lease::First;
-use super::steps::{Fate, Stage};
+use super::steps::{Fate, Read, Stage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Action {
@@ -185,7 +185,10 @@ impl State {
             Action::Read { slot, mix } => {
                 self.budget.stale -= u8::from(mix > 0);
                 let client = &mut self.clients[usize::from(slot)];
-                let read = client.reads_by_id(&self.world).swap_remove(mix.into());
+                let mut read = client.reads_by_id(&self.world).swap_remove(mix.into());
+                if let (Some(broken), Read::Volume(Some(volume), _)) = (rules.broken, &mut read) {
+                    broken.distort_volume(volume);
+                }
                 client.read(read, now);
             }
             Action::Call { slot, fate, zone } => {

@@ -2,15 +2,16 @@
 //! its consequence.
 
 use xdrive::clock::BootTime;
-use xdrive::drive::observed::{Observed, SeenVolume};
+use xdrive::drive::observed::{Observed, SeenSnapshot, SeenThrowaway, SeenVolume};
 use xdrive::drive::overlay::Sweep;
 use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
 use xdrive::drive::{Client, Contact, Goal, HostView, Timing};
-use xdrive::ec2::{Snapshot, SnapshotState};
+use xdrive::ec2::{self, Snapshot, SnapshotState};
 use xdrive::host::Mounted;
 
 use super::lease::First;
-use super::values;
+use super::world::Volume;
+use super::{past, values};
 
 /// The way in which a plan is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +44,12 @@ pub(super) enum Broken {
     HostFirst,
     /// It mounts a drive that is being deleted or renamed.
     MountsLeaving,
+    /// A throwaway volume counts as the drive's newest state.
+    ThrowawayIsNewest,
+    /// It deletes a throwaway volume whose snapshot is gone.
+    OriginUnneeded,
+    /// It takes the drive's volume for one that is thrown away.
+    DiscardsDrive,
     /// It marks a drive that it deletes or renames, and does not look again whether anybody uses it.
     LeavesUnseen,
 }
@@ -135,6 +142,33 @@ impl Broken {
                 seen.instances.retain(|_| !is_marked);
                 seen.volumes.retain(|_| !is_marked);
             }
+            Self::ThrowawayIsNewest if *goal != Goal::Throwaway => {
+                let thrown = std::mem::take(&mut seen.throwaways);
+                seen.volumes.extend(thrown.into_iter().map(|it| SeenVolume {
+                    generation: it.volume.base.next(),
+                    ..it.volume
+                }));
+                for instance in &mut seen.instances {
+                    instance.throwaway = None;
+                }
+            }
+            Self::OriginUnneeded => {
+                let origins = seen.throwaways.iter().filter_map(|it| {
+                    let id = it.volume.snapshot.clone()?;
+                    let is_gone = seen.snapshots.iter().all(|there| there.id != id);
+                    let like = seen.snapshots.first().filter(|_| is_gone)?.clone();
+                    Some(SeenSnapshot { id, ..like })
+                });
+                let origins: Vec<SeenSnapshot> = origins.collect();
+                seen.snapshots.extend(origins);
+            }
+            Self::DiscardsDrive if !goal.is_mounted() => {
+                let taken = seen.volumes.iter().filter(|it| it.snapshot.is_some());
+                let volumes = taken.cloned().map(|volume| SeenThrowaway { volume });
+                let volumes: Vec<SeenThrowaway> = volumes.collect();
+                seen.throwaways.extend(volumes);
+                seen.volumes.retain(|it| it.snapshot.is_none());
+            }
             Self::NewestByStartTime => {
                 let mut generations: Vec<_> = seen
                     .snapshots
@@ -146,6 +180,38 @@ impl Broken {
                 for (snapshot, generation) in seen.snapshots.iter_mut().zip(generations) {
                     snapshot.generation = generation;
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// Its distortion of a volume that it reads by id before a snapshot or a mount of it.
+    pub(super) fn distort_volume(self, volume: &mut Volume) {
+        if self == Self::ThrowawayIsNewest && volume.thrown.is_some() {
+            volume.generation = volume.base + 1;
+        }
+    }
+
+    /// Its distortion of a volume that it reads by id before it deletes it, and of the snapshot on
+    /// which that rests.
+    pub(super) fn distort_discarded(
+        self,
+        volume: &mut ec2::Volume,
+        snapshot: &mut Option<Snapshot>,
+    ) {
+        match self {
+            Self::OriginUnneeded if snapshot.is_none() => {
+                let base = volume.tags[tags::BASE].parse().unwrap();
+                let id = volume
+                    .snapshot
+                    .as_ref()
+                    .map(|id| values::number(id.as_str()));
+                *snapshot = id.map(|id| values::snapshot(id, &past::snapshot(0, base)));
+            }
+            Self::DiscardsDrive => {
+                let base = volume.tags[tags::BASE].clone();
+                volume.tags.insert(tags::GENERATION.to_owned(), base);
+                volume.tags.extend(tags::throwaway(&values::session(0)));
             }
             _ => {}
         }

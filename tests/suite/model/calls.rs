@@ -18,8 +18,8 @@ use super::world::{Deadline, Mark, Tick, World};
 /// One call.
 #[derive(Debug, Clone)]
 pub(super) enum Call {
-    Launch(u8, u8, u8),
-    CreateVolume(u8, u8, u8, Option<(u8, u8)>),
+    Launch((u8, Option<u8>), u8, u8),
+    CreateVolume((u8, Option<u8>), u8, u8, Option<(u8, u8)>),
     Record(u8, Deadline),
     Lock(u8, u8, Tick),
     Claim(u8, u8, Vec<u8>),
@@ -36,7 +36,7 @@ pub(super) enum Call {
     DeleteVolume(u8),
     DeleteSnapshot(u8),
     Mark(u8, Mark),
-    Discard(u8),
+    Erase(u8),
     Rename(u8),
     Fork(u8),
 }
@@ -118,7 +118,7 @@ impl Call {
             Self::Mark(id, mark) => {
                 world.change_snapshot(*id, |snapshot| snapshot.mark = Some(*mark));
             }
-            Self::Discard(id) => world.discard(*id),
+            Self::Erase(id) => world.erase(*id),
             Self::Rename(id) => world.rename(*id),
             Self::Fork(id) => world.set_aside(*id),
         }
@@ -231,7 +231,8 @@ impl Client {
             (
                 Step::Attach {
                     volume, instance, ..
-                },
+                }
+                | Step::AttachThrowaway { volume, instance },
                 _,
             ) => self.moved(volume, AttachmentState::Attaching, instance, world.now),
             (
@@ -262,7 +263,7 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Prune(grounds) | Step::Discard(grounds), _) => self.gone(grounds.snapshot()),
+            (Step::Prune(grounds) | Step::Erase(grounds), _) => self.gone(grounds.snapshot()),
             (Step::Mark { snapshot, leaving }, _) => {
                 let overlay = self.know();
                 overlay.leaving.insert(snapshot.clone(), leaving.clone());
@@ -347,7 +348,12 @@ impl Client {
             }
             Step::Attach {
                 volume, instance, ..
-            } if unclear => self.moved(volume, AttachmentState::Attaching, instance, world.now),
+            }
+            | Step::AttachThrowaway { volume, instance }
+                if unclear =>
+            {
+                self.moved(volume, AttachmentState::Attaching, instance, world.now);
+            }
             Step::Mount { order, .. } if failure == Failure::No(No::Damaged) => {
                 let why = Refusal::Damaged("it is blank".to_owned());
                 self.know().me.refused = Some((order.volume.clone(), why));

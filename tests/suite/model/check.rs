@@ -21,6 +21,9 @@ use super::world::{Promise, Tick, World};
 
 pub(super) const P1: &str = "P1: nothing acknowledged is ever lost";
 pub(super) const P1_USED: &str = "P1: a drive in use is neither deleted nor renamed";
+pub(super) const P1_APART: &str = "P1: what is thrown away never becomes a state of the drive";
+pub(super) const P1_ORIGIN: &str =
+    "P1: a throwaway volume is deleted while the snapshot that it was made from is there";
 pub(super) const P2: &str = "P2: no instance is terminated while the drive is written to there";
 pub(super) const P3_WRITERS: &str = "P3: the drive is never mounted twice";
 pub(super) const P3_OLDER: &str = "P3: no older state than the newest is mounted";
@@ -272,6 +275,12 @@ impl Model for Checked {
             }),
             Property::always(P1_USED, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Left)
+            }),
+            Property::always(P1_APART, |_, state: &State| {
+                !state.world.broken.contains(&Promise::Mixed)
+            }),
+            Property::always(P1_ORIGIN, |_, state: &State| {
+                !state.world.broken.contains(&Promise::OriginGone)
             }),
             Property::always(P2, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Terminated)

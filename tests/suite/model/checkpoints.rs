@@ -21,6 +21,9 @@ impl World {
             Mount::Writable(volume) if host.client == Some(client) && !host.closing => Some(volume),
             _ => None,
         })?;
+        if self.is_thrown(volume) {
+            return None;
+        }
         let pending = self.snapshots.iter().filter_map(|thing| thing.now.as_ref());
         let mut pending = pending.filter(|made| made.state == SnapshotState::Pending);
         let is_free = pending.all(|made| made.volume != Some(volume));

@@ -35,6 +35,8 @@ pub(super) enum Run {
     /// `xdrive connect --from` that volume, or snapshot.
     FromVolume(u8),
     FromSnapshot(u8),
+    /// `xdrive connect --discard`.
+    Discard,
     /// `xdrive delete`.
     Delete,
     /// `xdrive rename`.
@@ -149,6 +151,7 @@ impl Client {
         self.began += 1;
         self.goal = match run {
             Run::Connect => Goal::Ready { from: None },
+            Run::Discard => Goal::Throwaway,
             Run::FromVolume(id) => Goal::Ready {
                 from: Some(Head::Volume(values::volume_id(id))),
             },
@@ -419,7 +422,7 @@ impl Client {
 
     /// On the way to a mounted drive, a session's own resources are ended first.
     fn end(&mut self, end: End, now: Tick) {
-        if let Goal::Ready { .. } = self.goal {
+        if self.goal.is_mounted() {
             self.goal = Goal::Ended;
             self.verdict = Some(end);
             self.at = At::Rest { until: now };
@@ -431,8 +434,11 @@ impl Client {
 
     /// The user leaves.
     pub(super) fn leave(&mut self, now: Tick) {
-        self.goal = Goal::Saved {
-            even_if_used: false,
+        self.goal = match self.goal {
+            Goal::Throwaway => Goal::Ended,
+            _ => Goal::Saved {
+                even_if_used: false,
+            },
         };
         self.at = At::Rest { until: now };
     }

@@ -60,16 +60,18 @@ impl Client {
             (Step::DeleteVolume(spent), Read::Volume(volume, snapshot)) => {
                 let id = number(spent.volume().as_str());
                 let Some(volume) = volume else {
-                    let known = seen.volume(spent.volume());
-                    return gone(known.is_some_and(|volume| volume.listed));
+                    return gone(seen.lists_volume(spent.volume()));
                 };
                 let snapshot = spent.snapshot().zip(snapshot.as_ref());
                 let mut snapshot =
                     snapshot.map(|(id, read)| values::snapshot(number(id.as_str()), read));
-                if let (Some(broken), Some(snapshot)) = (rules.broken, &mut snapshot) {
-                    broken.distort_read(snapshot);
+                let mut volume = values::volume(id, volume);
+                if let Some(broken) = rules.broken {
+                    broken.distort_discarded(&mut volume, &mut snapshot);
+                    if let Some(snapshot) = &mut snapshot {
+                        broken.distort_read(snapshot);
+                    }
                 }
-                let volume = values::volume(id, volume);
                 if spent.confirm(at, &volume, snapshot.as_ref()).is_none() {
                     return Err(Err(Failure::Changed));
                 }
@@ -92,7 +94,7 @@ impl Client {
                 }
                 Ok(Call::DeleteSnapshot(id))
             }
-            (Step::Prune(superseded) | Step::Discard(superseded), Read::Snapshots(victim, by)) => {
+            (Step::Prune(superseded) | Step::Erase(superseded), Read::Snapshots(victim, by)) => {
                 let id = number(superseded.snapshot().as_str());
                 let Some(victim) = victim else {
                     return Err(Ok(Made::Unneeded));
@@ -104,7 +106,7 @@ impl Client {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(match step {
-                    Step::Discard(_) => Call::Discard(id),
+                    Step::Erase(_) => Call::Erase(id),
                     _ => Call::DeleteSnapshot(id),
                 })
             }

@@ -33,7 +33,7 @@ pub(super) fn label(steps: &[Step], seen: &Observed) -> u64 {
     for instance in &seen.instances {
         (&instance.id, instance.listed, &instance.session).hash(&mut hasher);
     }
-    for volume in &seen.volumes {
+    for volume in seen.all_volumes() {
         (&volume.id, volume.listed, volume.holder()).hash(&mut hasher);
     }
     hasher.finish()

@@ -22,7 +22,12 @@ pub(super) enum No {
 
 impl World {
     /// The same token makes nothing twice.
-    pub(super) fn launch(&mut self, session: u8, token: u8, zone: u8) -> (u8, Instance) {
+    pub(super) fn launch(
+        &mut self,
+        (session, thrown): (u8, Option<u8>),
+        token: u8,
+        zone: u8,
+    ) -> (u8, Instance) {
         let known = self.instances.iter().find_map(|thing| {
             let instance = thing.now.clone()?;
             (instance.token == token).then_some((thing.id, instance))
@@ -35,6 +40,7 @@ impl World {
                 token,
                 until: self.until_of_a_launch(),
                 disk: None,
+                thrown,
             };
             (self.add_instance(instance.clone()), instance)
         })
@@ -42,7 +48,7 @@ impl World {
 
     pub(super) fn create_volume(
         &mut self,
-        session: u8,
+        (session, thrown): (u8, Option<u8>),
         token: u8,
         zone: u8,
         from: Option<(u8, u8)>,
@@ -73,6 +79,7 @@ impl World {
             generation: base,
             blank: from.is_none(),
             formatted: false,
+            thrown,
         };
         Ok((self.add_volume(volume.clone()), volume))
     }
@@ -90,6 +97,7 @@ impl World {
         if !matches!(volume.state, VolumeState::Available | VolumeState::InUse) {
             return Err(No::State);
         }
+        self.demand_kept(of);
         let earlier = self.snapshots.iter().filter_map(|thing| thing.now.as_ref());
         let earlier =
             earlier.filter(|made| made.volume == Some(of) && made.generation == generation);
@@ -175,7 +183,9 @@ impl World {
     /// xdrive ends an instance.
     pub(super) fn terminate(&mut self, instance: u8) {
         let mounted = self.host(instance).map(|host| host.mounted);
-        if let Some(Mount::Writable(_)) = mounted {
+        if let Some(Mount::Writable(volume)) = mounted
+            && !self.is_thrown(volume)
+        {
             self.broken.insert(Promise::Terminated);
         }
         self.end(instance);
@@ -201,6 +211,7 @@ impl World {
         if !free || volume.attachment.is_some() {
             return Err(No::State);
         }
+        self.demand_origin(id);
         self.remove_volume(id);
         Ok(())
     }
@@ -228,6 +239,7 @@ impl World {
         let Order {
             instance,
             volume,
+            session,
             format,
         } = order;
         let host = self.reach(instance)?;
@@ -251,13 +263,16 @@ impl World {
             self.bytes_mut(volume).formatted = true;
         }
         self.bytes_mut(volume).dirty = true;
+        self.demand_own(volume, session);
         let missing = self.acknowledged & !self.bytes(volume).data;
         if missing != 0 {
             self.broken.insert(Promise::OlderMounted);
         }
-        let is_written =
-            |host: &Host| host.instance != instance && matches!(host.mounted, Mount::Writable(_));
-        if self.hosts.iter().any(is_written) {
+        let is_written = |host: &Host| match host.mounted {
+            Mount::Writable(other) => host.instance != instance && !self.is_thrown(other),
+            Mount::Nothing | Mount::Frozen(_) => false,
+        };
+        if !self.is_thrown(volume) && self.hosts.iter().any(is_written) {
             self.broken.insert(Promise::TwoWriters);
         }
         self.reach(instance)?.mounted = Mount::Writable(volume);
@@ -313,7 +328,9 @@ impl World {
         let datum = 1 << self.written;
         self.written += 1;
         self.bytes_mut(volume).data |= datum;
-        self.acknowledged |= datum;
+        if !self.is_thrown(volume) {
+            self.acknowledged |= datum;
+        }
         true
     }
 }
@@ -323,5 +340,6 @@ impl World {
 pub(super) struct Order {
     pub(super) instance: u8,
     pub(super) volume: u8,
+    pub(super) session: u8,
     pub(super) format: bool,
 }

@@ -14,7 +14,7 @@ impl World {
     pub(super) fn is_forked(&self) -> bool {
         let used = |volume: &Volume| {
             let is_blank = volume.blank && volume.generation == 1 && !volume.formatted;
-            volume.generation > volume.base && !is_blank
+            volume.generation > volume.base && !is_blank && volume.thrown.is_none()
         };
         let volumes = || {
             let there = self.volumes.iter();

@@ -13,7 +13,7 @@ use super::world::{Mount, Promise, World};
 impl World {
     /// A snapshot goes because its user deletes the drive. With the last of them its data is wanted no
     /// more: until then the newest has all.
-    pub(super) fn discard(&mut self, id: u8) {
+    pub(super) fn erase(&mut self, id: u8) {
         self.demand_rest();
         self.delete_snapshot(id);
         if self.snapshots.iter().all(|thing| thing.now.is_none()) {
@@ -107,7 +107,7 @@ fn a_drive_that_somebody_connects_to_meanwhile_stays() {
 fn a_drive_that_is_being_deleted_is_not_mounted() {
     // What is read again is the snapshot alone, so the mark is all that keeps another client away.
     let [deleted, _] = sleeps(
-        &[(1, Asleep::Again(|step| matches!(step, Step::Discard(_))))],
+        &[(1, Asleep::Again(|step| matches!(step, Step::Erase(_))))],
         60,
     );
     is_caught(Broken::MountsLeaving, P1_USED, &deleted);

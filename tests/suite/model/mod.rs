@@ -4,7 +4,8 @@
 //! [`lease`]) and one or two xdrives ([`client`], [`steps`], [`calls`], [`destroy`]). The plan, the
 //! proofs and the overlay are the real ones; all else is abstract: time is ticks, the data on a
 //! disk is a set of bits, one for each acknowledged write. So the promises are about bytes; that
-//! the drive never forks ([`forks`]) is about tags as well.
+//! the drive never forks ([`forks`]) is about tags as well. What a session throws away
+//! ([`throwaways`]) is acknowledged to nobody.
 //!
 //! A check is bounded by what may go wrong ([`check::Budget`]): within its budget every state is
 //! visited. Two active clients with faults have too many states: those checks begin close to the
@@ -44,5 +45,6 @@ mod past;
 mod races;
 mod recover;
 mod steps;
+mod throwaways;
 mod values;
 mod world;

@@ -145,6 +145,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
             token: 0,
             until: Deadline::NEVER,
             disk: volume.map(|volume| (volume, false)),
+            thrown: None,
         },
     ));
     world.hosts.push(Host {
@@ -201,7 +202,7 @@ fn launched(world: &mut World) {
     runs(world, instance, 1, None);
 }
 
-fn snapshot(of: u8, generation: u8) -> Snapshot {
+pub(super) fn snapshot(of: u8, generation: u8) -> Snapshot {
     Snapshot {
         state: SnapshotState::Completed,
         volume: Some(of),
@@ -225,6 +226,7 @@ fn volume() -> Volume {
         generation: 1,
         blank: true,
         formatted: true,
+        thrown: None,
     }
 }
 

@@ -99,7 +99,7 @@ fn judge(world: &World, end: &End) -> End {
     let volumes: Vec<u8> = world
         .volumes
         .iter()
-        .filter(|thing| thing.now.is_some())
+        .filter(|thing| thing.now.is_some() && !world.is_orphan(thing.id))
         .map(|thing| thing.id)
         .collect();
     match end {

@@ -8,6 +8,7 @@ use xdrive::drive::observed::Attempt;
 use xdrive::drive::plan::Step;
 use xdrive::drive::tags::Leaving;
 use xdrive::drive::{Contact, Source};
+use xdrive::ec2::Zone;
 use xdrive::host::Closed;
 use xdrive::ids::VolumeId;
 
@@ -99,13 +100,14 @@ impl Stage {
             }
             Some(
                 Step::Raise { .. }
+                | Step::AttachThrowaway { .. }
                 | Step::Mount { .. }
                 | Step::Snapshot { .. }
                 | Step::Terminate(_)
                 | Step::DeleteVolume(_)
                 | Step::DeleteSnapshot(_)
                 | Step::Prune(_)
-                | Step::Discard(_),
+                | Step::Erase(_),
             ) => Self::Read,
             Some(Step::Detach {
                 instance,
@@ -125,6 +127,7 @@ fn read_first(step: &Step) -> (Option<u8>, Option<u8>) {
     match step {
         Step::Raise { volume, .. }
         | Step::Attach { volume, .. }
+        | Step::AttachThrowaway { volume, .. }
         | Step::Snapshot { volume, .. } => (Some(number(volume.as_str())), None),
         Step::Mount { order, .. } => (Some(number(order.volume.as_str())), None),
         Step::DeleteVolume(spent) => (
@@ -174,7 +177,7 @@ impl Client {
                 let read = |record| Read::Instance(record, contact.clone());
                 versions.into_iter().map(read).collect()
             }
-            Some(Step::Prune(superseded) | Step::Discard(superseded)) => {
+            Some(Step::Prune(superseded) | Step::Erase(superseded)) => {
                 let id = number(superseded.snapshot().as_str());
                 let by = superseded.by().iter().map(|id| number(id.as_str()));
                 let by = by.filter_map(|id| Some((id, world.snapshot(id)?.clone())));
@@ -240,6 +243,12 @@ impl Client {
                     return Err(Failure::Changed);
                 }
             }
+            Step::AttachThrowaway { .. } => {
+                let volume = volume.as_ref().ok_or(Failure::Changed)?;
+                if volume.thrown != Some(self.session) {
+                    return Err(Failure::Changed);
+                }
+            }
             // It reads until it sees the raised generation, or gives up.
             Step::Mount { order, .. } => {
                 let volume = volume.as_ref().ok_or(Failure::Changed)?;
@@ -294,7 +303,7 @@ impl Client {
 
     /// Whether EC2 chooses the zone of the current call.
     pub(super) fn is_zone_open(&self) -> bool {
-        matches!(self.step(), Some(Step::Launch { zone: None })) && self.launch.is_none()
+        matches!(self.step(), Some(Step::Launch { zone: None, .. })) && self.launch.is_none()
     }
 
     /// The current call arrives, or not.
@@ -354,31 +363,19 @@ impl Client {
         let now = world.now;
         let (slot, session) = (self.slot, self.session);
         Ok(match step {
-            Step::Launch { zone: wanted } => {
+            Step::Launch {
+                zone: wanted,
+                throwaway,
+            } => {
                 let wanted = wanted.as_ref().map(values::zone_number);
                 let (zone, token) = match self.launch {
                     Some((sent, token)) => (sent.unwrap_or(zone), token),
                     None => (wanted.unwrap_or(zone), self.token()),
                 };
                 self.launch = Some((Some(zone), token));
-                Call::Launch(session, token, zone)
+                Call::Launch((session, throwaway.then_some(session)), token, zone)
             }
-            Step::CreateVolume { zone, from } => {
-                let zone = values::zone_number(zone);
-                let from = match from {
-                    Source::Empty => None,
-                    Source::Snapshot(id, generation) => {
-                        Some((number(id.as_str()), generation_number(*generation)))
-                    }
-                };
-                let source = from.map(|(id, _)| id);
-                let token = match self.order {
-                    Some((known, of, token)) if known == zone && of == source => token,
-                    _ => self.token(),
-                };
-                self.order = Some((zone, source, token));
-                Call::CreateVolume(session, token, zone, from)
-            }
+            Step::CreateVolume { zone, from } => self.create(zone, from),
             Step::Claim(id) => {
                 self.know().me.attached = None;
                 let id = number(id.as_str());
@@ -400,12 +397,16 @@ impl Client {
             }
             Step::Attach {
                 volume, instance, ..
-            } => Call::Attach(number(volume.as_str()), number(instance.as_str())),
+            }
+            | Step::AttachThrowaway { volume, instance } => {
+                Call::Attach(number(volume.as_str()), number(instance.as_str()))
+            }
             Step::Mount { instance, order } => {
                 self.know().me.attached = None;
                 let order = Order {
                     instance: number(instance.as_str()),
                     volume: number(order.volume.as_str()),
+                    session,
                     format: order.blank,
                 };
                 Call::Mount(order, slot)
@@ -436,7 +437,7 @@ impl Client {
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)
             | Step::Prune(_)
-            | Step::Discard(_) => {
+            | Step::Erase(_) => {
                 return self.destroy(step, read, now, rules);
             }
             Step::Mark { snapshot, leaving } => {
@@ -452,6 +453,25 @@ impl Client {
                 return Err(Ok(Made::Nothing));
             }
         })
+    }
+
+    /// The call that makes a volume.
+    fn create(&mut self, zone: &Zone, from: &Source) -> Call {
+        let zone = values::zone_number(zone);
+        let thrown = matches!(from, Source::Throwaway(..)).then_some(self.session);
+        let from = match from {
+            Source::Empty => None,
+            Source::Snapshot(id, generation) | Source::Throwaway(id, generation) => {
+                Some((number(id.as_str()), generation_number(*generation)))
+            }
+        };
+        let source = from.map(|(id, _)| id);
+        let token = match self.order {
+            Some((known, of, token)) if known == zone && of == source => token,
+            _ => self.token(),
+        };
+        self.order = Some((zone, source, token));
+        Call::CreateVolume((self.session, thrown), token, zone, from)
     }
 
     /// The volumes that the claimed instance was seen to hold.

@@ -137,8 +137,17 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         image: "ami-1".to_owned(),
         mappings: record.disk.map(mapping).into_iter().collect(),
         groups: Vec::new(),
-        tags: tags::instance(drive(), &who(record.session), "a key", wall(record.until.0)),
+        tags: tags::instance(drive(), &who(record.session), "a key", wall(record.until.0))
+            .into_iter()
+            .chain(thrown(record.thrown))
+            .collect(),
     }
+}
+
+/// The tag of what that session throws away.
+fn thrown(by: Option<u8>) -> ec2::Tags {
+    by.map(|by| tags::throwaway(&session(by)))
+        .unwrap_or_default()
 }
 
 pub(super) fn volume(id: u8, record: &Volume) -> ec2::Volume {
@@ -151,6 +160,7 @@ pub(super) fn volume(id: u8, record: &Volume) -> ec2::Volume {
     if record.formatted {
         tags.extend(tags::formatted(generation(record.generation)));
     }
+    tags.extend(thrown(record.thrown));
     ec2::Volume {
         id: volume_id(id),
         state: record.state,

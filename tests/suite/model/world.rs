@@ -27,6 +27,10 @@ pub(super) enum Promise {
     OlderMounted,
     /// A drive in use was deleted or renamed.
     Left,
+    /// What a session throws away was snapshotted, or mounted by another one.
+    Mixed,
+    /// A throwaway volume was deleted, and the snapshot that it was made from is gone.
+    OriginGone,
 }
 
 /// A resource with an id (a later one has a higher id), as it is and as it may still be shown.
@@ -63,6 +67,8 @@ pub(super) struct Instance {
     pub(super) until: Deadline,
     /// The drive's volume among its disks, and whether it would be deleted with it.
     pub(super) disk: Option<(u8, bool)>,
+    /// The session for whose throwaway volume it was launched.
+    pub(super) thrown: Option<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,6 +83,8 @@ pub(super) struct Volume {
     pub(super) generation: u8,
     pub(super) blank: bool,
     pub(super) formatted: bool,
+    /// The session that throws it away.
+    pub(super) thrown: Option<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -341,9 +349,11 @@ impl World {
     }
 
     /// All data on a volume or in a completed snapshot, which is lost only if somebody deletes it.
-    /// A pending snapshot may still fail.
+    /// A pending snapshot may still fail, and a throwaway volume is no part of the drive.
     pub(super) fn kept(&self) -> Data {
-        let volumes = self.volumes.iter().filter(|thing| thing.now.is_some());
+        let is_drives = |volume: &Volume| volume.thrown.is_none();
+        let volumes = self.volumes.iter();
+        let volumes = volumes.filter(|thing| thing.now.as_ref().is_some_and(is_drives));
         let completed = |thing: &&Thing<Snapshot>| {
             let state = thing.now.as_ref().map(|snapshot| snapshot.state);
             state == Some(SnapshotState::Completed)

@@ -12,6 +12,7 @@ mod builds;
 mod cheapest;
 mod completions;
 mod connection_lost;
+mod discarded;
 mod doctor;
 mod dry_run;
 mod endings;

@@ -75,6 +75,7 @@ pub(super) fn nothing() -> Observed {
         began: at(NOW),
         instances: Vec::new(),
         volumes: Vec::new(),
+        throwaways: Vec::new(),
         snapshots: Vec::new(),
         unreadable: Vec::new(),
     }
@@ -95,6 +96,7 @@ pub(super) fn host(number: u8) -> SeenInstance {
         made: at(0),
         checks: None,
         lease: None,
+        throwaway: None,
     }
 }
 

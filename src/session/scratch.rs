@@ -23,7 +23,7 @@ use super::state::Session;
 const ROOT_DISK_LIFE: Duration = Duration::from_mins(5);
 
 /// Ends and deletes everything of `drive`. Returns the ids of what is still billed of it.
-pub async fn discard(
+pub async fn end_scratch(
     drive: DriveName,
     cloud: &Cloud,
     key: UserKey,
@@ -43,7 +43,11 @@ pub async fn discard(
     {
         session.report.print(&failure.to_string());
     }
-    session.reconciler.discard().await.map_err(run_failure)?;
+    session
+        .reconciler
+        .delete_scratch()
+        .await
+        .map_err(run_failure)?;
     let began = cloud.clock.boot();
     loop {
         let left = left(&drive, cloud).await?;

@@ -1,0 +1,146 @@
+//! The loops of a session that saves nothing: whatever happens to it, the drive's snapshots are those
+//! that were there before, and a next run leaves nothing else.
+
+use xdrive::drive::plan::Step;
+use xdrive::drive::{Event, Outcome};
+
+use super::{Past, is_saved, world};
+use harness::simulation::wire::{Calls, Fault};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World};
+
+async fn snapshots(world: &World) -> Vec<String> {
+    let listed = world.truth.snapshots("demo").await.unwrap();
+    let mut ids: Vec<String> = listed.iter().map(|it| it.id.to_string()).collect();
+    ids.sort();
+    ids
+}
+
+/// A session that saves nothing, in trouble, and then a next run.
+async fn survives(past: &World, trouble: &Trouble, next: Ask) -> RunReport {
+    let world = past.copy();
+    let before = snapshots(&world).await;
+    let report = world.run(Ask::Discard(2), trouble.clone()).await;
+    let unreported = world.unreported(&report).await;
+    assert_eq!(snapshots(&world).await, before, "{trouble:?}: {report:#?}");
+    let after = world.run(next.clone(), Trouble::default()).await;
+    let mut problems = world.problems().await;
+    problems.extend(unreported);
+    assert!(
+        is_saved(&after) && problems.is_empty(),
+        "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {report:#?}\nthen: {after:#?}"
+    );
+    if let Ask::Stop = next {
+        assert_eq!(snapshots(&world).await, before, "{after:#?}");
+    }
+    report
+}
+
+/// An undisturbed one, after which nothing but those snapshots is left.
+async fn undisturbed(past: &World) -> RunReport {
+    let world = past.copy();
+    let before = snapshots(&world).await;
+    let report = world.run(Ask::Discard(2), Trouble::default()).await;
+    let outcome = &report.outcome;
+    assert!(
+        matches!(outcome, Some(Outcome::Unwound { .. })),
+        "{report:#?}"
+    );
+    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
+    assert_eq!(snapshots(&world).await, before);
+    report
+}
+
+async fn at_every(calls: Calls, fault: Fault, stale: Staleness) -> usize {
+    let world = world(Past::Saved, stale).await;
+    let report = undisturbed(&world).await;
+    let count = match calls {
+        Calls::Changes => report.changes,
+        Calls::Looks => report.looks,
+    };
+    for call in 1..=count {
+        for next in [Ask::Session(3), Ask::Stop] {
+            let trouble = Trouble {
+                fault: Some((calls, call, fault)),
+                ..Trouble::default()
+            };
+            survives(&world, &trouble, next).await;
+        }
+    }
+    count
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_saves_nothing_leaves_the_snapshots_that_were_there() {
+    for stale in [FRESH, STALE] {
+        let report = undisturbed(&world(Past::Saved, stale).await).await;
+        let never = |event: &Event| {
+            let Event::Started(step) = event else {
+                return false;
+            };
+            matches!(
+                step,
+                Step::Raise { .. } | Step::Snapshot { .. } | Step::Close { .. }
+            )
+        };
+        assert!(!report.events.iter().any(never), "{report:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drive_that_is_not_wholly_saved_is_left_alone() {
+    for past in [Past::New, Past::Alive, Past::Crashed] {
+        let world = world(past, FRESH).await;
+        let report = world.run(Ask::Discard(2), Trouble::default()).await;
+        let outcome = report.outcome.as_ref();
+        assert!(
+            matches!(outcome, Some(Outcome::Stuck(_))),
+            "{past:?}: {report:#?}"
+        );
+        assert_eq!(report.changes, 0, "{past:?}: {report:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_of_one_may_fail_be_lost_or_come_twice() {
+    for (fault, stale) in [
+        (Fault::Unsent, FRESH),
+        (Fault::Unanswered, FRESH),
+        (Fault::Unanswered, STALE),
+        (Fault::Refused(403, "UnauthorizedOperation"), FRESH),
+        (Fault::Twice, FRESH),
+    ] {
+        let count = at_every(Calls::Changes, fault, stale).await;
+        assert!(count >= 5, "{fault:?}: {count} changes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_may_be_killed_around_every_change() {
+    for (fault, stale) in [
+        (Fault::KilledBefore, FRESH),
+        (Fault::KilledAfter, FRESH),
+        (Fault::KilledAfter, STALE),
+    ] {
+        let count = at_every(Calls::Changes, fault, stale).await;
+        assert!(count >= 5, "{fault:?}: {count} changes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_look_of_one_may_fail() {
+    let count = at_every(Calls::Looks, Fault::Refused(500, "InternalError"), FRESH).await;
+    assert!(count >= 20, "{count} looks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_at_any_moment_of_one_leaves_nothing() {
+    let world = world(Past::Saved, FRESH).await;
+    let moments = undisturbed(&world).await.events.len();
+    for moment in 1..=moments {
+        let trouble = Trouble {
+            interrupts: vec![moment],
+            ..Trouble::default()
+        };
+        survives(&world, &trouble, Ask::Session(3)).await;
+    }
+}
