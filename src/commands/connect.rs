@@ -1,10 +1,9 @@
 //! `xdrive connect`: one session.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::flags::{self, Launch, Places, Reach, Speed};
+use super::flags::{self, Along, Launch, Places, Reach, SESSION, Speed};
 use super::{Context, key, local};
 use crate::cloud::{self, Cloud, Which};
 use crate::config::{
@@ -28,7 +27,6 @@ pub(crate) fn escapes() -> String {
 /// The sections of `--help`, in its order. Flags that a first day needs are in none: they stand at
 /// the top, and are all that `-h` shows.
 const DRIVE: &str = "The drive";
-const SESSION: &str = "The session";
 
 /// `xdrive connect`.
 #[derive(Debug, clap::Args)]
@@ -189,52 +187,9 @@ pub struct Args {
     )]
     pub remote_forwards: Vec<Forwarding>,
 
-    /// Bring a variable along, such as `HF_TOKEN` or `MODE=fast`.
-    ///
-    /// NAME alone takes its value here. The shell, the command and what Jupyter starts have it; no
-    /// disk, image, tag, log or process's arguments do. It may be given several times.
-    #[arg(
-        short = 'e',
-        long,
-        value_name = "NAME[=VALUE]",
-        hide_short_help = true,
-        help_heading = SESSION
-    )]
-    pub env: Vec<String>,
-
-    /// Bring the variables of this file along, as docker's flag does.
-    ///
-    /// A line each, NAME=VALUE or NAME; -e outranks it.
-    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = SESSION)]
-    pub env_file: Vec<PathBuf>,
-
-    /// Forward the SSH agent of this computer, as ssh's -A.
-    ///
-    /// For git and ssh in the container: its keys stay here. It answers as long as this session
-    /// lasts, also after a lost connection. Root of the instance and of the container can use it.
-    #[arg(short = 'A', long, hide_short_help = true, help_heading = SESSION)]
-    pub agent: bool,
-
-    /// Let programs there use this computer's AWS credentials.
-    ///
-    /// AWS tools find them as in a container of ECS, as long as this session lasts. Long-term keys
-    /// stay here and are exchanged for an hour's at a time; temporary ones are passed on. Nothing
-    /// is on the drive.
-    #[arg(long, hide_short_help = true, help_heading = SESSION)]
-    pub aws: bool,
-
-    /// Do not take Git's user.name and user.email along.
-    ///
-    /// Without this flag they hold in the container unless it has its own.
-    #[arg(long, hide_short_help = true, help_heading = SESSION)]
-    pub no_git: bool,
-
-    /// Pull without the logins that `docker login` has left here.
-    ///
-    /// Without this flag the one at the image's registry, and no other, is sent to the instance for
-    /// the pull. It is on no disk there, but root of the instance can read it meanwhile.
-    #[arg(long, hide_short_help = true, help_heading = SESSION)]
-    pub no_registry_login: bool,
+    /// What comes along into the container.
+    #[command(flatten)]
+    pub along: Along,
 
     /// Fail where a port is busy, instead of taking another one.
     ///
@@ -433,17 +388,17 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         Failure::new(Exit::Config, error).hint("xdrive help config lists its keys")
     })?;
     let asked = Asked {
-        files: &args.env_file,
-        variables: &args.env,
+        files: &args.along.env_file,
+        variables: &args.along.env,
         is_strict: true,
     };
     variables.add(asked, &caller).map_err(|error| {
         Failure::new(Exit::Usage, error).hint("-e NAME=VALUE, or -e NAME for one that is set here")
     })?;
-    let wants_agent = args.agent || config.agent;
+    let wants_agent = args.along.agent || config.agent;
     let agent = match wants_agent.then(|| config::agent(&caller)).transpose() {
         Ok(agent) => agent,
-        Err(error) if args.agent => {
+        Err(error) if args.along.agent => {
             let hint = "eval \"$(ssh-agent)\" && ssh-add starts one; without -A none is needed";
             return Err(Failure::new(Exit::Unavailable, error).hint(hint));
         }
@@ -453,8 +408,8 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
             None
         }
     };
-    let takes_git = !args.no_git && !config.no_git;
-    let takes_logins = !args.no_registry_login && !config.no_registry_login;
+    let takes_git = !args.along.no_git && !config.no_git;
+    let takes_logins = !args.along.no_registry_login && !config.no_registry_login;
     let flags = Options {
         size: args.size,
         speed: args.speed.into(),
@@ -468,7 +423,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         exact_ports: args.exact_ports,
         variables,
         agent,
-        aws: args.aws,
+        aws: args.along.aws,
         git: takes_git.then(GitUser::find).flatten(),
         logins: takes_logins.then(|| DockerLogins::of(&caller)),
         keep: args.keep,

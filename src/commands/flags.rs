@@ -1,10 +1,12 @@
 //! Groups of flags.
 
+mod along;
 mod launch;
 mod places;
 mod reach;
 mod speed;
 
+pub use along::{Along, SESSION};
 pub use launch::Launch;
 pub use places::Places;
 pub use reach::{REACH, Reach};

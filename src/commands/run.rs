@@ -64,8 +64,8 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let flags = [
-        ("-A", args.session.agent),
-        ("--aws", args.session.aws),
+        ("-A", args.session.along.agent),
+        ("--aws", args.session.along.aws),
         ("-L", !args.session.forwards.is_empty()),
         ("-R", !args.session.remote_forwards.is_empty()),
     ];
