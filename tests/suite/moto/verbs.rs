@@ -62,7 +62,7 @@ fn a_drive_is_forked_noted_renamed_and_deleted() {
         assert_eq!(made[0].tags["xdrive:generation"], "3");
         assert_ne!(made[0].id, before[0].id);
 
-        xdrive(&["note", "new", "tried", "at", "moto"]);
+        xdrive(&["note", "new", "tried at moto"]);
         xdrive(&["rename", "new", "other"]);
         assert_eq!(ec2.snapshots("new").await.unwrap(), []);
         let log = xdrive(&["log", "other"]);
