@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
+use xdrive::local::{Delays, Preset};
 
 use folder::{DRIVE, Folder};
 use harness::bench::program::succeeded;
@@ -84,6 +85,8 @@ async fn measure(top: &Path, rounds: usize) -> anyhow::Result<()> {
     let first: &[&str] = &["--size", "100", "--no-jupyter", "--", "sh", "-c", FIRST];
     let second: &[&str] = &["--no-jupyter", "--", "sh", "-c", SECOND];
     let folder = Folder::with_a_drive(top, &[first, second], SETTINGS).await?;
+    // Until no list has the last session's instance any more.
+    tokio::time::sleep(Delays::new(Preset::Aws).settle()).await;
     let mut all = Vec::new();
     for number in 0..rounds {
         all.push(round(&folder, top).await?);
