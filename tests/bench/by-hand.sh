@@ -71,7 +71,7 @@ show() {
   disk=/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol${volume#vol-}
   # shellcheck disable=SC2029 # expanded here, and meant to be
   on_host "$LOGIN@$address" "until [ -b $disk ]; do sleep 1; done
-    sudo mkdir -p /v1 && sudo mount $disk /v1 && sudo cat /v1/$1"
+    sudo mkdir -p /v1 && sudo mount $disk /v1 && sudo cat /v1/$1 && sudo umount /v1"
   aws ec2 terminate-instances --instance-ids "$instance" >/dev/null
   aws ec2 wait volume-available --volume-ids "$volume"
   aws ec2 delete-volume --volume-id "$volume"
