@@ -65,6 +65,8 @@ impl Refused {
     pub fn of(words: &str) -> Self {
         let words = words.to_lowercase();
         let says = |any: &[&str]| any.iter().any(|part| words.contains(part));
+        // As a word: a port may have the same digits.
+        let has_word = |it: &str| words.split(|c: char| !c.is_alphanumeric()).any(|w| w == it);
         if says(&["no space left on device", "not enough space"]) {
             Self::Full
         } else if says(&["toomanyrequests", "too many requests", "rate limit"]) {
@@ -91,9 +93,9 @@ impl Refused {
             "unauthorized",
             "authentication required",
             "denied",
-            "401",
             "403 forbidden",
-        ]) {
+        ]) || has_word("401")
+        {
             Self::Login
         } else if says(&["dial tcp", "lookup ", "timeout", "deadline exceeded"])
             || says(&[
@@ -189,6 +191,12 @@ mod tests {
                 "write /v1/docker/tmp/GetImageBlob1: no space left on device",
                 Refused::Full,
             ),
+            (
+                "Get \"https://a.invalid/v2/\": dial tcp: lookup a.invalid on 127.0.0.1:53: read \
+                 udp 127.0.0.1:40181->127.0.0.1:53: read: connection refused",
+                Refused::Unreachable,
+            ),
+            ("received unexpected HTTP status: 401", Refused::Login),
             ("something else happened", Refused::Other),
         ] {
             assert_eq!(Refused::of(words), meaning, "{words}");

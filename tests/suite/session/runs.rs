@@ -1,6 +1,7 @@
 //! Commands that need no session to go on: `run`, `attach`, `logs` and `ps`.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -352,8 +353,10 @@ fn a_command_whose_laptop_stays_away_ends_its_lease_with_it() {
     running.prints("begun\n");
     is_kept_for_hours(&site);
     end(&site);
-    running.prints("over\n");
-    // It is killed between the command's end and the save, or while it saves.
+    // It is killed between the command's end, once it knows of that, and the save, or while it saves.
+    let init = recorded(&site, "init.json").as_raw_nonzero();
+    let ended = PathBuf::from(format!("/proc/{init}/root/run/xdrive/run-ended"));
+    eventually_within(SESSION, || "the end".to_owned(), || ended.exists());
     running.signal(Signal::KILL);
     running.end();
     let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
 use xdrive::signals::{End, Job, Signal, Signals};
+use xdrive::ssh::escape::Question;
 use xdrive::ssh::shell::{Again, ShellExit};
 use xdrive::ssh::{DedicatedConnection, RemoteCommand, Shell, Ssh, Target, Terminal};
 
@@ -119,7 +120,11 @@ async fn attach(task: Task) {
     let line = DedicatedConnection::open(&ssh).await.unwrap();
     // Both run a program with arguments.
     let command = format!("sh -c {}", xdrive::quote::quote(&task.command));
-    let answers = Box::new(|question| format!("the answer to {question:?}"));
+    let answers = Box::new(|question| match question {
+        // It can be left running.
+        Question::Detach => String::new(),
+        question => format!("the answer to {question:?}"),
+    });
     let mut shell = if task.terminal {
         let terminal = Terminal::new(TERMINALS, "here", &command);
         Shell::terminal(line, terminal, answers).await.unwrap()
