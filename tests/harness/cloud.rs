@@ -1,14 +1,23 @@
 //! An EC2 in a folder, and what is billed there.
 
 use std::path::Path;
+use std::time::Duration;
 
+use anyhow::Context as _;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
-use xdrive::ec2::{InstanceState, LaunchOrder, Market, Tags, VolumeState};
+use xdrive::ec2::{
+    Ec2, InstanceState, LaunchOrder, Market, SnapshotState, Speed, Tags, Volume, VolumeOrder,
+    VolumeState, Zone,
+};
+use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::RealPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use crate::home::{cache, program};
+
+/// The time between two looks.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// The machines and disks of the state directory `dir`.
 pub fn plane(dir: &Path) -> RealPlane {
@@ -43,6 +52,53 @@ pub fn launch_order(token: &str) -> LaunchOrder {
         tags: Tags::new(),
         root_tags: Tags::new(),
     }
+}
+
+/// The order of a volume of 8 GiB with these tags; of one token EC2 makes one.
+pub fn volume_order(token: &str, tags: Tags) -> VolumeOrder {
+    VolumeOrder {
+        client_token: token.to_owned(),
+        zone: Zone("us-east-1a".to_owned()),
+        size: 8,
+        snapshot: None,
+        speed: Speed::default(),
+        tags,
+    }
+}
+
+/// Tags of these pairs.
+pub fn tags(pairs: &[(&str, &str)]) -> Tags {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+/// Makes a volume, and waits until it can be used.
+pub async fn made_volume(ec2: &Ec2, order: &VolumeOrder) -> anyhow::Result<VolumeId> {
+    let id = ec2.create_volume(order).await?.id;
+    until_available(ec2, &id).await?;
+    Ok(id)
+}
+
+/// The volume, once it can be used.
+pub async fn until_available(ec2: &Ec2, id: &VolumeId) -> anyhow::Result<Volume> {
+    loop {
+        let volume = ec2.volume(id).await?.context("no volume")?;
+        if volume.state == VolumeState::Available {
+            return Ok(volume);
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Makes a snapshot, and waits until it is completed.
+pub async fn made_snapshot(ec2: &Ec2, of: &VolumeId, tags: &Tags) -> anyhow::Result<SnapshotId> {
+    let id = ec2.create_snapshot(of, tags).await?.id;
+    while ec2.snapshot(&id).await?.context("no snapshot")?.state != SnapshotState::Completed {
+        tokio::time::sleep(AGAIN).await;
+    }
+    Ok(id)
 }
 
 /// The ids of all instances, volumes and snapshots, without instances that are shutting down and

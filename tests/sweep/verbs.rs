@@ -14,14 +14,13 @@ use anyhow::ensure;
 use tempfile::TempDir;
 use tokio::time::sleep;
 use xdrive::cloud::folder;
-use xdrive::ec2::{Ec2, SnapshotState, Speed, Tags, VolumeOrder, VolumeState, Zone};
-use xdrive::ids::{SnapshotId, VolumeId};
+use xdrive::ec2::{SnapshotState, Tags, VolumeState};
 use xdrive::local::plane::PaperSuperblock;
 
 use crate::client::{AFTER, KILL, TRACE};
 use crate::jobs::side_by_side;
 use crate::points::{self, Kill};
-use harness::cloud::open;
+use harness::cloud::{made_snapshot, made_volume, open, tags, volume_order};
 use harness::evidence::may_delete;
 use harness::home::environment;
 use harness::pace::Pace;
@@ -118,7 +117,7 @@ impl Past {
         let ec2 = folder::ec2(&local);
         let foreign = runtime()?.block_on(async {
             for generation in ["1", "2"] {
-                let tags = [
+                let own = [
                     ("Name", DRIVE),
                     ("xdrive:drive", DRIVE),
                     ("xdrive:session", "an earlier one"),
@@ -127,18 +126,19 @@ impl Past {
                     ("xdrive:generation", generation),
                     ("xdrive:formatted", "1"),
                 ];
-                let volume = volume(&ec2, generation, &tags).await?;
-                let saved = [&tags[..], &[("xdrive:kind", "clean"), ("xdrive:op", "op")]];
-                snapshot(&ec2, &volume, &saved.concat()).await?;
+                let order = volume_order(generation, tags(&own));
+                let volume = made_volume(&ec2, &order).await?;
+                let saved = [&own[..], &[("xdrive:kind", "clean"), ("xdrive:op", "op")]];
+                made_snapshot(&ec2, &volume, &tags(&saved.concat())).await?;
                 ec2.delete_volume(may_delete(&volume)).await?;
             }
-            let name = [("Name", "old")];
-            let volume = volume(&ec2, "old", &name).await?;
+            let name = tags(&[("Name", "old")]);
+            let volume = made_volume(&ec2, &volume_order("old", name.clone())).await?;
             local.write(
                 volume.as_str(),
                 PaperSuperblock::clean(*b"0123456789abcdef"),
             )?;
-            let snapshot = snapshot(&ec2, &volume, &name).await?;
+            let snapshot = made_snapshot(&ec2, &volume, &name).await?;
             anyhow::Ok([volume.to_string(), snapshot.to_string()])
         })?;
         Ok(Self { folder, foreign })
@@ -232,8 +232,11 @@ fn run(
 /// What is there of any drive once nothing changes any more; the foreign things have to be as they
 /// were.
 fn things(folder: &Path, [volume, snapshot]: &[String; 2]) -> anyhow::Result<Things> {
-    let ec2 = folder::ec2(&open(&state(folder))?);
+    let local = open(&state(folder))?;
+    let ec2 = folder::ec2(&local);
     runtime()?.block_on(async {
+        // What was deleted is listed for so long.
+        sleep(local.delays().deleted + PAUSE).await;
         let found = ec2.volume(&volume.parse()?).await?;
         ensure!(found.is_some_and(|it| is_foreign(&it.tags)), "{volume}");
         let found = ec2.snapshot(&snapshot.parse()?).await?;
@@ -272,49 +275,4 @@ fn described(kind: &str, tags: &Tags) -> String {
         .map(|(key, value)| format!("{key}={value}"));
     let kept: Vec<String> = kept.collect();
     format!("{kind}: {}", kept.join(", "))
-}
-
-/// Makes a volume, and waits until it can be used.
-async fn volume(ec2: &Ec2, token: &str, tags: &[(&str, &str)]) -> anyhow::Result<VolumeId> {
-    let order = VolumeOrder {
-        client_token: token.to_owned(),
-        zone: Zone("us-east-1a".to_owned()),
-        size: 1,
-        snapshot: None,
-        speed: Speed::default(),
-        tags: owned(tags),
-    };
-    let id = ec2.create_volume(&order).await?.id;
-    while ec2
-        .volume(&id)
-        .await?
-        .is_none_or(|it| it.state != VolumeState::Available)
-    {
-        sleep(PAUSE).await;
-    }
-    Ok(id)
-}
-
-/// Makes a snapshot, and waits until it is completed.
-async fn snapshot(
-    ec2: &Ec2,
-    volume: &VolumeId,
-    tags: &[(&str, &str)],
-) -> anyhow::Result<SnapshotId> {
-    let id = ec2.create_snapshot(volume, &owned(tags)).await?.id;
-    while ec2
-        .snapshot(&id)
-        .await?
-        .is_none_or(|it| it.state != SnapshotState::Completed)
-    {
-        sleep(PAUSE).await;
-    }
-    Ok(id)
-}
-
-fn owned(tags: &[(&str, &str)]) -> Tags {
-    let pairs = tags.iter();
-    pairs
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
 }

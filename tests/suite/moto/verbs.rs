@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
-use xdrive::ec2::{Ec2, SnapshotState, Speed, Tags, VolumeOrder, Zone};
+use xdrive::ec2::{Ec2, SnapshotState};
 
 use super::server::against_moto;
+use harness::cloud::{tags, volume_order};
 use harness::evidence::may_delete;
 
 /// Runs xdrive where this process's environment points to: what it printed, both ways.
@@ -19,7 +20,7 @@ fn xdrive(words: &[&str]) -> String {
 
 /// Makes a saved drive `demo` of generation 3.
 async fn with_a_drive(ec2: &Ec2) {
-    let tags = [
+    let own = [
         ("Name", "demo"),
         ("xdrive:drive", "demo"),
         ("xdrive:session", "an earlier one"),
@@ -28,18 +29,8 @@ async fn with_a_drive(ec2: &Ec2) {
         ("xdrive:generation", "3"),
         ("xdrive:formatted", "1"),
     ];
-    let mut tags: Tags = tags
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect();
-    let order = VolumeOrder {
-        client_token: "volume".to_owned(),
-        zone: Zone("us-east-1a".to_owned()),
-        size: 8,
-        snapshot: None,
-        speed: Speed::default(),
-        tags: tags.clone(),
-    };
+    let mut tags = tags(&own);
+    let order = volume_order("volume", tags.clone());
     let volume = ec2.create_volume(&order).await.unwrap().id;
     tags.insert("xdrive:kind".to_owned(), "clean".to_owned());
     tags.insert("xdrive:op".to_owned(), "op".to_owned());

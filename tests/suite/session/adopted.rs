@@ -4,46 +4,32 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use xdrive::ec2::{SnapshotState, Speed, VolumeOrder, VolumeState, Zone};
+use xdrive::ec2::{VolumeOrder, VolumeState};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
 
 use super::simulated::{count, in_the_cloud, paper, plant, traced, with_snapshot};
 use super::site::Site;
+use harness::cloud::{made_snapshot, made_volume, tags, volume_order};
 
 type Tags = BTreeMap<String, String>;
 
 /// Makes a volume that has a name and no other tag, as the first xdrive did.
 fn old_volume(site: &Site, name: &str) -> VolumeId {
     let order = VolumeOrder {
-        client_token: name.to_owned(),
-        zone: Zone("us-east-1a".to_owned()),
         size: 1,
-        snapshot: None,
-        speed: Speed::default(),
-        tags: [("Name".to_owned(), name.to_owned())].into(),
+        ..volume_order(name, tags(&[("Name", name)]))
     };
-    in_the_cloud(site, async |ec2| {
-        let id = ec2.create_volume(&order).await.unwrap().id;
-        while ec2.volume(&id).await.unwrap().unwrap().state != VolumeState::Available {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        id
-    })
+    in_the_cloud(site, async |ec2| made_volume(&ec2, &order).await.unwrap())
 }
 
 /// Makes a completed snapshot of it, with a name and no other tag.
 fn old_snapshot(site: &Site, volume: &VolumeId, name: &str) -> SnapshotId {
-    let tags = [("Name".to_owned(), name.to_owned())].into();
+    let tags = tags(&[("Name", name)]);
     in_the_cloud(site, async |ec2| {
-        let id = ec2.create_snapshot(volume, &tags).await.unwrap().id;
-        while ec2.snapshot(&id).await.unwrap().unwrap().state != SnapshotState::Completed {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        id
+        made_snapshot(&ec2, volume, &tags).await.unwrap()
     })
 }
 

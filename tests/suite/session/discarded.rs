@@ -1,15 +1,14 @@
 //! `connect --discard`: a session that saves nothing, and the drive as it was before.
 
-use std::time::Duration;
-
-use harness::eventually_within;
 use rustix::process::Signal;
 use serde_json::Value;
-use xdrive::ec2::{Speed, VolumeOrder, VolumeState, Zone};
+use xdrive::ec2::VolumeOrder;
 use xdrive::ids::SnapshotId;
 
 use super::simulated::{in_the_cloud, paper, traced, with_saves, with_snapshot, with_volume};
 use super::site::{Running, SESSION, Site};
+use harness::cloud::{made_volume, tags, volume_order};
+use harness::eventually_within;
 use harness::evidence::may_prune;
 
 /// A drive with a file that has the word `old`.
@@ -326,22 +325,11 @@ fn thrown_away(site: &Site, from: &SnapshotId) -> String {
         ("xdrive:generation", "1"),
     ];
     let order = VolumeOrder {
-        client_token: format!("from {from}"),
-        zone: Zone("us-east-1a".to_owned()),
-        size: 8,
         snapshot: Some(from.clone()),
-        speed: Speed::default(),
-        tags: own
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect(),
+        ..volume_order(&format!("from {from}"), tags(&own))
     };
     in_the_cloud(site, async |ec2| {
-        let id = ec2.create_volume(&order).await.unwrap().id;
-        while ec2.volume(&id).await.unwrap().unwrap().state != VolumeState::Available {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        id.to_string()
+        made_volume(&ec2, &order).await.unwrap().to_string()
     })
 }
 

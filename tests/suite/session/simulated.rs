@@ -1,13 +1,12 @@
 //! A site with a paper EC2: xdrive as its user runs it, up to the wait for a host.
 
-use std::time::Duration;
-
 use xdrive::cloud::folder;
-use xdrive::ec2::{Ec2, SnapshotState, Speed, VolumeOrder, VolumeState, Zone};
+use xdrive::ec2::{Ec2, VolumeOrder, Zone};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::Fault;
 
 use super::site::{Ended, Site};
+use harness::cloud::{self, made_snapshot, until_available, volume_order};
 use harness::evidence::may_delete;
 
 /// A site whose EC2 is on paper: nothing there needs a machine.
@@ -69,16 +68,11 @@ pub(super) fn with_volume(site: &Site, zone: &str, tags: &[(&str, &str)]) -> Vol
         ("xdrive:formatted", "1"),
     ];
     let order = VolumeOrder {
-        client_token: format!("{zone} {tags:?}"),
         zone: Zone(zone.to_owned()),
-        size: 8,
-        snapshot: None,
-        speed: Speed::default(),
-        tags: own
-            .iter()
-            .chain(tags)
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect(),
+        ..volume_order(
+            &format!("{zone} {tags:?}"),
+            cloud::tags(&[&own, tags].concat()),
+        )
     };
     in_the_cloud(site, async |ec2| {
         ec2.create_volume(&order).await.unwrap().id
@@ -90,22 +84,9 @@ pub(super) fn with_snapshot(site: &Site, tags: &[(&str, &str)]) -> SnapshotId {
     let volume = with_volume(site, "us-east-1a", tags);
     let own = [("xdrive:kind", "clean"), ("xdrive:op", "op")];
     in_the_cloud(site, async |ec2| {
-        let made = loop {
-            let volume = ec2.volume(&volume).await.unwrap().unwrap();
-            if volume.state == VolumeState::Available {
-                break volume;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
-        let tags = own
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .chain(made.tags)
-            .collect();
-        let snapshot = ec2.create_snapshot(&volume, &tags).await.unwrap().id;
-        while ec2.snapshot(&snapshot).await.unwrap().unwrap().state == SnapshotState::Pending {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let mut tags = cloud::tags(&own);
+        tags.extend(until_available(&ec2, &volume).await.unwrap().tags);
+        let snapshot = made_snapshot(&ec2, &volume, &tags).await.unwrap();
         ec2.delete_volume(may_delete(&volume)).await.unwrap();
         snapshot
     })
