@@ -31,8 +31,12 @@ impl Spread {
 
     /// The goal, and whether the median is within it.
     pub fn against(&self, goal: f64) -> String {
-        let met = if self.median <= goal { "met" } else { "missed" };
-        format!("{goal:?}, {met}")
+        verdict(goal, self.median <= goal)
+    }
+
+    /// The same of a value that should be large.
+    pub fn against_least(&self, goal: f64) -> String {
+        verdict(goal, self.median >= goal)
     }
 }
 
@@ -46,4 +50,8 @@ impl fmt::Display for Spread {
         } = self;
         f.pad(&format!("{median:.2} ({lowest:.2} to {highest:.2})"))
     }
+}
+
+fn verdict(goal: f64, is_met: bool) -> String {
+    format!("{goal:?}, {}", if is_met { "met" } else { "missed" })
 }

@@ -59,7 +59,13 @@ fn is_saved(report: &RunReport) -> bool {
 async fn survives(past: &World, trouble: &Trouble, next: Ask) -> RunReport {
     let world = past.copy();
     let report = world.run(Ask::Session(2), trouble.clone()).await;
-    let unreported = world.unreported(&report).await;
+    goes_on(&world, &report, trouble, next).await;
+    report
+}
+
+/// Runs `next` after a session in trouble, which reported that, and checks everything.
+async fn goes_on(world: &World, report: &RunReport, trouble: &Trouble, next: Ask) -> RunReport {
+    let unreported = world.unreported(report).await;
     let after = world.run(next.clone(), Trouble::default()).await;
     let mut problems = world.problems().await;
     problems.extend(unreported);
@@ -67,7 +73,7 @@ async fn survives(past: &World, trouble: &Trouble, next: Ask) -> RunReport {
         is_saved(&after) && problems.is_empty(),
         "{trouble:?}, then {next:?}: {problems:#?}\nfirst: {report:#?}\nthen: {after:#?}"
     );
-    report
+    after
 }
 
 /// An undisturbed session.

@@ -26,6 +26,12 @@ fn end(site: &Site) {
 /// may come, and the close.
 const OFF: Duration = Duration::from_mins(4);
 
+/// Waits until the host has switched itself off.
+fn is_switched_off(site: &Site) {
+    let is_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
+    eventually_within(OFF, || "no instance".to_owned(), is_off);
+}
+
 /// The words of `verb` that has the waiting command run on the drive.
 fn waiting<'a>(verb: &[&'a str], image: &'a str) -> Vec<&'a str> {
     let options = ["--no-jupyter", "--image", image, "--", "sh", "-c", WAITING];
@@ -98,8 +104,7 @@ fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
     assert_eq!(shown.is(0).stdout, "begun\nover\n");
     let there = || fs::read_dir(&records).map_or(0, Iterator::count);
     eventually_within(SESSION, || there().to_string(), || there() == 50);
-    let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
-    eventually_within(OFF, || "no instance".to_owned(), switched_off);
+    is_switched_off(&site);
     let image_is_kept = site.run(&["run", "demo", "-d", "--no-jupyter", "--", "sleep", "600"]);
     image_is_kept.is(0);
     let rows = document("ps", &site.run(&["ps", "demo", "--all", "--json"]));
@@ -169,8 +174,7 @@ fn a_run_that_is_over_before_its_laptop_leaves_keeps_no_host() {
     let run = ["run", "demo", "-d", "--no-jupyter", "--image", &image];
     let started = site.run(&[&run[..], &["--", "true"]].concat());
     started.is(0).reports("until its command has ended");
-    let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
-    eventually_within(OFF, || "no instance".to_owned(), switched_off);
+    is_switched_off(&site);
     site.run(&["stop", "demo"]).is(0);
     site.is_saved("demo", 1);
 }
@@ -359,8 +363,7 @@ fn a_command_whose_laptop_stays_away_ends_its_lease_with_it() {
     eventually_within(SESSION, || "the end".to_owned(), || ended.exists());
     running.signal(Signal::KILL);
     running.end();
-    let switched_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
-    eventually_within(OFF, || "no instance".to_owned(), switched_off);
+    is_switched_off(&site);
     site.run(&["stop", "demo"]).is(0);
     site.is_saved("demo", 1);
 }
