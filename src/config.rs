@@ -144,7 +144,7 @@ pub struct Config {
     pub no_git: bool,
     /// Whether the logins of docker's client stay here.
     #[serde(default)]
-    pub no_registry_login: bool,
+    no_registry_login: bool,
     /// How long an instance stays up without a sign of life, such as `8h`.
     #[serde(default, deserialize_with = "lease_of")]
     pub keep: Option<Duration>,
@@ -276,6 +276,11 @@ impl Config {
         };
         variables.add(asked, caller)?;
         Ok(variables)
+    }
+
+    /// The logins of docker's client, which `caller` has; none if they stay here.
+    pub fn logins(&self, caller: &dyn Fn(&str) -> Option<OsString>) -> Option<DockerLogins> {
+        (!self.no_registry_login).then(|| DockerLogins::of(caller))
     }
 
     /// What to launch, if that is configured.

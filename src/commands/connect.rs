@@ -6,9 +6,7 @@ use std::time::Duration;
 use super::flags::{self, Along, Launch, Places, Reach, SESSION, Speed};
 use super::{Context, key, local};
 use crate::cloud::{self, Cloud, Which};
-use crate::config::{
-    self, Asked, Config, DockerLogins, Forwarding, GitUser, Options, Paths, quantity,
-};
+use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
@@ -409,7 +407,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         }
     };
     let takes_git = !args.along.no_git && !config.no_git;
-    let takes_logins = !args.along.no_registry_login && !config.no_registry_login;
+    let takes_logins = !args.along.no_registry_login;
     let flags = Options {
         size: args.size,
         speed: args.speed.into(),
@@ -425,7 +423,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         agent,
         aws: args.along.aws,
         git: takes_git.then(GitUser::find).flatten(),
-        logins: takes_logins.then(|| DockerLogins::of(&caller)),
+        logins: takes_logins.then(|| config.logins(&caller)).flatten(),
         keep: args.keep,
         checkpoint: args.checkpoint,
         resume: args.resume,

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use super::flags::Reach;
 use super::{Context, key};
 use crate::cloud::{Cloud, Place};
-use crate::config::{self, Config, DockerLogins, Options, Paths, quantity};
+use crate::config::{self, Config, Options, Paths, quantity};
 use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SessionId, SubnetId};
@@ -142,10 +142,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 /// The order: flags over configuration.
 fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
     let config = Config::read(paths)?;
-    let takes_logins = !config.no_registry_login;
     let flags = Options {
         image: typed.image,
-        logins: takes_logins.then(|| DockerLogins::of(&|name| std::env::var_os(name))),
+        logins: config.logins(&|name| std::env::var_os(name)),
         subnet: typed.subnet,
         reach: typed.reach.into(),
         ..Options::default()

@@ -283,16 +283,21 @@ impl Reconnector<'_> {
     /// Reports that a command is attached again, and what of its output is lost.
     fn report_return(&self, after: Duration, lost: [u64; 2]) {
         self.report_again(after);
-        self.report_missing(lost);
+        self.report_missing(lost, false);
     }
 
-    /// Reports what is lost of a command's standard output, and of its standard error.
-    pub(super) fn report_missing(&self, lost: [u64; 2]) {
+    /// Reports what is lost of a command's standard output, and of its standard error: what its host
+    /// did not keep, or its record on the drive.
+    pub(super) fn report_missing(&self, lost: [u64; 2], is_on_record: bool) {
+        let why = if is_on_record {
+            "the record of a command that has ended has the last MiB"
+        } else {
+            "more than the host keeps; `spool` in the configuration says how much that is"
+        };
         for (bytes, stream) in lost.iter().zip(["output", "error"]) {
             if *bytes > 0 {
                 self.report.print(&format!(
-                    "{bytes} bytes of its standard {stream} are lost: more than the host keeps; \
-                     `spool` in the configuration says how much that is"
+                    "{bytes} bytes of its standard {stream} are lost: {why}"
                 ));
             }
         }

@@ -23,7 +23,7 @@ use crate::host::logs::{Beginning, Piece};
 use crate::host::runs::Run;
 use crate::host::scripts::Host;
 use crate::ids::SessionId;
-use crate::report::{self, Report};
+use crate::report;
 use crate::ssh::{SshError, UserKey};
 
 pub(super) use crate::host::runs::label;
@@ -170,12 +170,7 @@ impl Shown {
             if let Some(since) = lost.take() {
                 reconnector.report_again(since.elapsed());
             }
-            let missing = self.add(&piece);
-            if self.is_on_record {
-                report_forgotten(missing, reconnector.report);
-            } else {
-                reconnector.report_missing(missing);
-            }
+            reconnector.report_missing(self.add(&piece), self.is_on_record);
             (self.show)(piece.is_output, &piece.bytes)?;
         }
     }
@@ -201,18 +196,6 @@ impl Shown {
         let mut missing = [0; 2];
         missing[stream] = piece.place.saturating_sub(known);
         missing
-    }
-}
-
-/// Reports what the record of a run that has ended does not have of its outputs.
-fn report_forgotten(missing: [u64; 2], report: &Report) {
-    for (bytes, stream) in missing.iter().zip(["output", "error"]) {
-        if *bytes > 0 {
-            report.print(&format!(
-                "the first {bytes} bytes of its standard {stream} are not on record: the last MiB is, of \
-                 a command that has ended"
-            ));
-        }
     }
 }
 

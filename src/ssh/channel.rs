@@ -19,7 +19,7 @@ pub(super) const CHUNK: usize = 32 << 10;
 
 /// The most bytes that a command may print where its output is collected. Scripts print facts, a line
 /// each, and what Docker says to an error; the longest lists are those of a drive's runs.
-pub(super) const COLLECTED: usize = 8 << 20;
+const COLLECTED: usize = 8 << 20;
 
 /// The fields of a pty-req (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
@@ -65,9 +65,7 @@ impl Session {
             Some(Output::Stdout(piece) | Output::Stderr(piece)) => piece.len(),
             Some(Output::Status(_)) | None => 0,
         };
-        if kept + length > COLLECTED {
-            return Err(SshError::TooLong(COLLECTED >> 20));
-        }
+        demand_room(kept, length)?;
         Ok(output)
     }
 
@@ -75,6 +73,14 @@ impl Session {
     pub(crate) fn split(self) -> (Outputs, Sender) {
         (Outputs(self.messages), self.sender)
     }
+}
+
+/// Refuses a piece of so many bytes where so many are `kept` that the two are more than is collected.
+pub(super) fn demand_room(kept: usize, length: usize) -> Result<(), SshError> {
+    if kept + length > COLLECTED {
+        return Err(SshError::TooLong(COLLECTED >> 20));
+    }
+    Ok(())
 }
 
 /// The output of a command between pipes.

@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use super::channel::{CHUNK, COLLECTED, Session, TerminalRequest, signal_number};
+use super::channel::{CHUNK, Session, TerminalRequest, demand_room, signal_number};
 use super::error::SshError;
 use super::gate::{Gate, GatedStream};
 use super::peer::{Accepts, End, Peer, config, handshake_error};
@@ -316,6 +316,7 @@ impl Ssh {
         };
         tokio::pin!(feeding);
         let mut fed = false;
+        let kept = |output: &Output| output.stdout.len() + output.stderr.len();
         loop {
             tokio::select! {
                 result = &mut feeding, if !fed => {
@@ -323,16 +324,13 @@ impl Ssh {
                     fed = true;
                 }
                 message = messages.wait() => match message {
-                    Some(ChannelMsg::Data { data } | ChannelMsg::ExtendedData { data, .. })
-                        if output.stdout.len() + output.stderr.len() + data.len() > COLLECTED =>
-                    {
-                        return Err(SshError::TooLong(COLLECTED >> 20));
-                    }
                     Some(ChannelMsg::Data { data }) => {
+                        demand_room(kept(&output), data.len())?;
                         output.stdout.extend_from_slice(&data);
                         unread = pass_facts(name, &output.stdout, unread, on_fact);
                     }
                     Some(ChannelMsg::ExtendedData { data, .. }) => {
+                        demand_room(kept(&output), data.len())?;
                         output.stderr.extend_from_slice(&data);
                     }
                     Some(ChannelMsg::ExitStatus { exit_status }) => status = Some(exit_status),
