@@ -6,8 +6,8 @@
 
 `list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on
 the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`,
-the last line that it printed, `is_kept`, whether a caller can attach to it, and `is_lost`, whether it vanished with its host:
-nobody knows its end. `running` prints a line `xdrive: running=NAME` for each that runs.
+the last line that it printed, `is_kept`, whether a caller can attach to it, and `is_lost`, whether it
+vanished with its host: nobody knows its end. `running` prints a line `xdrive: running=NAME` for each that runs.
 
 `logs` writes what the command wrote: all that is kept where FROM is 0, what came in the last so
 many seconds where it is another number, and for `OUTPUT:ERRORS` what follows so many bytes of its

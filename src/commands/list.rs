@@ -33,8 +33,8 @@ use crate::report;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Entry {
     pub(crate) drive: String,
-    /// `running`, `throwaway` (what runs saves nothing), `saving`, `volume` (waiting for the next run), `failed` (its newest snapshot is in
-    /// error, and nothing else holds as much), or `saved`.
+    /// `running`, `throwaway` (what runs saves nothing), `saving`, `volume` (waiting for the next
+    /// run), `failed` (its newest snapshot is in error, and nothing else holds as much), or `saved`.
     state: &'static str,
     /// What the state means and what helps, if the user has to act.
     #[serde(skip_serializing_if = "Option::is_none")]

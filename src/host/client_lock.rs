@@ -3,7 +3,8 @@
 //!
 //! A lock is a running command on the host (`session hold`) that ends with its channel: a client
 //! that was killed is attached no longer. Its output is read without pause, and events are kept
-//! until they are asked for; refreshing the lease never waits. Nothing here decides how long a
+//! until they are asked for; a host that sends more than [`EVENTS`] of them, or a line without an end,
+//! ends the lock. Refreshing the lease never waits. Nothing here decides how long a
 //! lease should be, or what an event means for the session.
 
 use std::time::Duration;

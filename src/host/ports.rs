@@ -70,7 +70,8 @@ pub struct Listening {
 
 impl Listening {
     /// What listens now; at once the first time, and then when it has changed. None when the
-    /// connection has ended, or the host sends something else. Loses nothing if it is dropped before it is ready.
+    /// connection has ended, or the host sends a line without an end. Loses nothing if it is dropped
+    /// before it is ready.
     pub async fn next(&mut self) -> Option<Vec<Listener>> {
         loop {
             while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
