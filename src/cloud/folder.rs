@@ -180,11 +180,7 @@ fn open(paths: &Paths) -> Result<Local, Failure> {
     }
     let program =
         std::env::current_exe().map_err(|error| Failure::new(Exit::Unavailable, error))?;
-    let plane = RealPlane {
-        dir: paths.local_dir.clone(),
-        program,
-        cache: paths.local_cache.clone(),
-    };
+    let plane = RealPlane::new(paths.local_dir.clone(), program, paths.local_cache.clone());
     OpenOptions::from_settings(plane, Clock::system())
         .and_then(Local::open)
         .map_err(|error| unusable(&paths.local_dir, error))

@@ -2,10 +2,12 @@
 //! asleep.
 
 use anyhow::anyhow;
+use tokio::time::sleep;
 
 use super::ending::Ending;
+use super::lookup::Listing;
 use super::preflight::DriveFacts;
-use super::prompt::unless_ended;
+use super::prompt::{or_interrupted, unless_ended};
 use super::state::Session;
 use crate::asleep::Asleep;
 use crate::drive::tags::{self, SnapshotKind, SnapshotTags};
@@ -30,18 +32,29 @@ pub(super) struct Sleeping {
 
 impl Session {
     /// Where the drive's files are: its host, unless a `generation` is named, or it is not up.
-    pub(super) fn find_files(
-        &self,
-        facts: DriveFacts,
+    ///
+    /// A host that is listed may have ended: then the lists may also lack what it saved, and are read
+    /// again once they have all of that.
+    pub(super) async fn find_files(
+        &mut self,
+        mut facts: DriveFacts,
         generation: Option<Generation>,
     ) -> Result<Files, Failure> {
-        match (facts.host, generation) {
-            (Some(host), None) => Ok(Files::Up(Box::new(host))),
-            (host, _) => {
-                let facts = DriveFacts { host, ..facts };
-                self.find_saved(&facts, generation).map(Files::Asleep)
+        while let (Some(host), None) = (&facts.host, generation) {
+            let read = self.cloud.ec2.instance(&host.id).await?;
+            if read.is_none_or(|host| host.state.is_live()) {
+                return Ok(Files::Up(Box::new(host.clone())));
             }
+            let settle = self.cloud.timing.settle;
+            let gone = format!("{} has ended", host.id.of(&self.request.drive));
+            let step = format!("{gone}: wait until EC2's lists are settled");
+            let step = self.report.step(step);
+            or_interrupted(&mut self.signals, &self.report, sleep(settle)).await?;
+            step.done(&gone);
+            let listing = Listing::of(&self.cloud.ec2, &self.request.drive).await;
+            facts = self.check(listing).await?;
         }
+        self.find_saved(&facts, generation).map(Files::Asleep)
     }
 
     /// The snapshot of that generation, or of the newest.

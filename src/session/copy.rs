@@ -66,7 +66,7 @@ pub(crate) async fn copy(
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
     let files = match &order {
-        Order::Down { .. } => session.find_files(facts, generation)?,
+        Order::Down { .. } => session.find_files(facts, generation).await?,
         Order::Up { .. } | Order::Sync { .. } => {
             Files::Up(Box::new(session.host_that_is_up(facts, how.verb)?))
         }

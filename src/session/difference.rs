@@ -72,7 +72,7 @@ pub(crate) async fn differences(
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
     let earlier = session.find_saved(&facts, Some(comparison.before))?;
-    let later = session.find_files(facts, comparison.after)?;
+    let later = session.find_files(facts, comparison.after).await?;
     let drive = session.request.drive.clone();
     let ec2 = session.cloud.ec2.clone();
     let before = Asleep::to_compare(ec2, &earlier.snapshot, &drive);

@@ -98,7 +98,7 @@ async fn at_files(
 ) -> Result<Ending, Failure> {
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
-    match session.find_files(facts, generation)? {
+    match session.find_files(facts, generation).await? {
         Files::Up(host) => session.at_host(&host, verb, work).await,
         Files::Asleep(sleeping) => Ok(session.read_asleep(&sleeping, work).await),
     }

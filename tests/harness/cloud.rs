@@ -21,11 +21,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 
 /// The machines and disks of the state directory `dir`.
 pub fn plane(dir: &Path) -> RealPlane {
-    RealPlane {
-        dir: dir.to_owned(),
-        program: program(),
-        cache: cache().join("local"),
-    }
+    RealPlane::new(dir.to_owned(), program(), cache().join("local"))
 }
 
 /// The EC2 in the state directory `dir`, on the plane that its settings ask for.

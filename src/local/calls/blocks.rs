@@ -49,8 +49,9 @@ pub(super) fn list_changed(reading: &Reading<'_>) -> Answer {
         differing.sort_unstable();
         differing.dedup();
         let is_same = |index: u32| -> Result<bool, ApiError> {
-            let both = before.contains(&index) && after.contains(&index);
-            Ok(both
+            let is_in = |blocks: &[u32]| blocks.binary_search(&index).is_ok();
+            Ok(is_in(&before)
+                && is_in(&after)
                 && content(reading, first, earlier, index)?
                     == content(reading, second, snapshot_of_it, index)?)
         };

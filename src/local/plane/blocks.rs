@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 
 use anyhow::Context as _;
 use rustix::fs::{SeekFrom, seek};
@@ -15,8 +14,7 @@ use super::copies::Disks;
 pub const BLOCK: usize = 512 << 10;
 
 /// The blocks of a snapshot that may hold data, in order.
-pub(super) fn list(dir: &Path, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
-    let disks = Disks::open(dir)?;
+pub(super) fn list(disks: &Disks, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
     let path = disks.existing(snapshot)?;
     let reading = || format!("reading {}", path.display());
     let file = File::open(&path).with_context(reading)?;
@@ -39,8 +37,7 @@ pub(super) fn list(dir: &Path, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
 }
 
 /// One whole block of a snapshot.
-pub(super) fn read(dir: &Path, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
-    let disks = Disks::open(dir)?;
+pub(super) fn read(disks: &Disks, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
     let path = disks.existing(snapshot)?;
     let reading = || format!("reading {}", path.display());
     let file = File::open(&path).with_context(reading)?;

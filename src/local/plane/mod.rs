@@ -26,6 +26,7 @@ mod guest;
 mod guest_path;
 mod host_lock;
 mod images;
+mod kept;
 mod lifecycle;
 mod loops;
 mod machine;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::copies::{self, Disks};
 use super::folder::Folder;
+use super::kept::Kept;
 use super::order::Order;
 use super::process::Process;
 use super::program::{self, MKFS, cannot_start, program};
@@ -28,9 +29,21 @@ pub struct RealPlane {
     pub program: PathBuf,
     /// The cache of machine trees and images.
     pub cache: PathBuf,
+    reading: Kept,
 }
 
 impl RealPlane {
+    /// That of the state directory `dir`.
+    #[must_use]
+    pub fn new(dir: PathBuf, program: PathBuf, cache: PathBuf) -> Self {
+        Self {
+            dir,
+            program,
+            cache,
+            reading: Kept::default(),
+        }
+    }
+
     fn folder(&self, instance: &str) -> Folder {
         Folder::new(&self.dir, instance)
     }
@@ -187,11 +200,11 @@ impl Plane for RealPlane {
     }
 
     fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError> {
-        blocks::list(&self.dir, snapshot)
+        blocks::list(&*self.reading.open(&self.dir)?, snapshot)
     }
 
     fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
-        blocks::read(&self.dir, snapshot, index)
+        blocks::read(&*self.reading.open(&self.dir)?, snapshot, index)
     }
 
     fn console(&self, instance: &str) -> Result<Vec<u8>, PlaneError> {

@@ -3,6 +3,7 @@
 use std::os::unix::fs::FileExt as _;
 
 use tempfile::TempDir;
+use tokio::runtime::Builder;
 use xdrive::local::plane::{BLOCK, Plane as _, RealPlane};
 
 struct Disks {
@@ -13,11 +14,8 @@ struct Disks {
 impl Disks {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let plane = RealPlane {
-            dir: dir.path().to_owned(),
-            program: env!("CARGO_BIN_EXE_xdrive").into(),
-            cache: dir.path().join("cache"),
-        };
+        let program = env!("CARGO_BIN_EXE_xdrive").into();
+        let plane = RealPlane::new(dir.path().to_owned(), program, dir.path().join("cache"));
         Self { plane, dir }
     }
 
@@ -79,4 +77,24 @@ fn a_snapshot_lists_what_was_written_and_gives_it_as_it_was() {
     assert_eq!(block(1), vec![0; BLOCK]);
     plane.block("snap-1", last + 1).unwrap_err();
     plane.blocks("snap-9").unwrap_err();
+}
+
+#[test]
+#[ignore = "needs root (loop devices, and an XFS where the disk has no reflinks)"]
+fn what_is_kept_mounted_between_two_readings_is_not_mounted_after_the_program() {
+    let disks = Disks::new();
+    disks.plane.create_volume("vol-1", 1, None).unwrap();
+    disks.write("vol-1", &[(0, b"one")]);
+    disks.plane.create_snapshot("snap-1", "vol-1").unwrap();
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let plane = disks.plane.clone();
+    let reading =
+        runtime.spawn_blocking(move || [plane.block("snap-1", 0), plane.block("snap-1", 0)]);
+    for block in runtime.block_on(reading).unwrap() {
+        assert_eq!(&block.unwrap()[..3], b"one");
+    }
+    drop(runtime);
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let folder = disks.dir.path().join("disks");
+    assert!(!mounts.contains(folder.to_str().unwrap()), "{mounts}");
 }

@@ -138,6 +138,22 @@ fn a_drive_that_is_up_is_asked_itself_and_an_older_generation_its_snapshot() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_was_just_saved_is_read_though_the_lists_still_have_its_host() {
+    let (site, _) = left();
+    let script = "echo second >/work/a/b; sleep 10";
+    let words = ["connect", "demo", "--", "sh", "-c", script];
+    site.run(&words).is(0);
+    // Longer than the save took, and not than the drive was up: they show it as it was then.
+    site.set("stale-lists-ms = 10000\n");
+    let shown = site.run(&["cat", "demo:a/b"]);
+    assert_eq!(shown.is(0).stdout, "second\n");
+    shown.reports(" has ended: ").reports("generation 2: ");
+    site.set("");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn what_cannot_be_read_is_one_error() {
     let (site, _) = left();
     for (words, code, error) in [
