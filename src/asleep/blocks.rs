@@ -1,6 +1,7 @@
 //! The blocks of a snapshot: each is read once, many at a time, and kept for a while.
 
 use std::collections::HashMap;
+use std::iter;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -270,20 +271,34 @@ impl Source {
     async fn page(&self, number: u32) -> Result<Arc<WrittenBlocks>, ec2::Error> {
         let start = number * u32::from(PAGE);
         let next = start + u32::from(PAGE);
-        let mut all = WrittenBlocks {
-            tokens: Vec::new(),
-            end: Some(start),
-        };
-        while let Some(at) = all.end.filter(|end| *end < next) {
+        let (mut tokens, mut end) = (Vec::new(), Some(start));
+        while let Some(at) = end.filter(|end| *end < next) {
             self.calls.lists.fetch_add(1, Relaxed);
             let more = self.ec2.written_blocks(&self.snapshot, at, PAGE).await?;
-            let those = more
-                .tokens
-                .into_iter()
-                .take_while(|(index, _)| *index < next);
-            all.tokens.extend(those);
-            all.end = more.end;
+            tokens.extend(more.tokens);
+            end = more.end;
         }
-        Ok(Arc::new(all))
+        let later = tokens.split_off(tokens.partition_point(|(index, _)| *index < next));
+        self.keep_later(number + 1, later, end);
+        Ok(Arc::new(WrittenBlocks { tokens, end }))
+    }
+
+    /// Keeps what an answer says of the whole pages after the one it was asked for, from `number` on:
+    /// where little was written it says much. It says nothing from `end` on.
+    fn keep_later(&self, mut number: u32, tokens: Vec<(u32, String)>, end: Option<u32>) {
+        let mut rest = tokens.into_iter().peekable();
+        loop {
+            let next = (number + 1) * u32::from(PAGE);
+            if rest.peek().is_none() || end.is_some_and(|end| end < next) {
+                return;
+            }
+            let those = iter::from_fn(|| rest.next_if(|(index, _)| *index < next));
+            let page = WrittenBlocks {
+                tokens: those.collect(),
+                end,
+            };
+            self.pages.insert(number, Arc::new(page));
+            number += 1;
+        }
     }
 }

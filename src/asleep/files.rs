@@ -26,7 +26,7 @@ impl SnapshotFiles {
         let reader = Reader::new(blocks.clone());
         let fs = Ext4::load(Box::new(reader)).map_err(|error| failed(&error))?;
         Ok(Self {
-            tree: Tree::open(fs, drive.as_str())?,
+            tree: Tree::open(fs, drive.clone())?,
             open: HashMap::new(),
             last: 0,
         })

@@ -4,12 +4,14 @@
 //! Links are followed here and not by the library, since in the container they lead elsewhere than on
 //! the drive.
 
+use std::cell::OnceCell;
 use std::collections::{HashSet, VecDeque};
 
 use ext4_view::{Ext4, Ext4Error, FileType, Metadata};
 
 use super::layers::{self, Mount, joined};
 use crate::host::sftp::{Attributes, Entry, SftpError};
+use crate::ids::DriveName;
 
 /// The folder of the drive that is [`WORK`] in the container.
 const DRIVES_WORK: &[u8] = b"/work";
@@ -23,12 +25,14 @@ const LINKS: u32 = 40;
 /// The container's files.
 pub(super) struct Tree {
     pub(super) fs: Ext4,
-    root: Folder,
+    drive: DriveName,
     mounts: Vec<Mount>,
+    /// Read when it is needed: `/work` is not in it, and most paths are there.
+    root: OnceCell<Folder>,
 }
 
 /// A folder: the paths on the drive of those that make it together, the topmost first.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Folder(Vec<Vec<u8>>);
 
 /// What a path leads to.
@@ -49,25 +53,40 @@ pub(super) fn failed(error: &Ext4Error) -> SftpError {
 }
 
 impl Tree {
-    pub(super) fn open(fs: Ext4, drive: &str) -> Result<Self, SftpError> {
-        let layers = layers::of(&fs, drive).map_err(|error| failed(&error))?;
+    pub(super) fn open(fs: Ext4, drive: DriveName) -> Result<Self, SftpError> {
         let mounts = layers::mounts(&fs).map_err(|error| failed(&error))?;
-        let root = Folder(layers);
-        Ok(Self { fs, root, mounts })
+        Ok(Self {
+            fs,
+            drive,
+            mounts,
+            root: OnceCell::new(),
+        })
+    }
+
+    fn root(&self) -> Result<&Folder, SftpError> {
+        if let Some(root) = self.root.get() {
+            return Ok(root);
+        }
+        let layers = layers::of(&self.fs, self.drive.as_str()).map_err(|error| failed(&error))?;
+        Ok(self.root.get_or_init(|| Folder(layers)))
     }
 
     /// What is at `path`; without a leading `/` it is below `/work`.
     pub(super) fn look(&self, path: &[u8], follows: bool) -> Result<Entry, SftpError> {
-        let node = self.find(path, follows)?;
+        let node = match self.find(path, follows)? {
+            None => Node::Folder(self.root()?.clone()),
+            Some(node) => node,
+        };
         self.entry(Vec::new(), &node)
     }
 
     /// All that is in a folder, by name.
     pub(super) fn list(&self, path: &[u8]) -> Result<Vec<Entry>, SftpError> {
-        let Node::Folder(folder) = self.find(path, true)? else {
-            return Err(SftpError::Refused("it is no folder".to_owned()));
+        let (folder, is_root) = match self.find(path, true)? {
+            None => (self.root()?.clone(), true),
+            Some(Node::Folder(folder)) => (folder, false),
+            Some(Node::Leaf(..)) => return Err(SftpError::Refused("it is no folder".to_owned())),
         };
-        let is_root = folder.0 == self.root.0;
         let mut seen = HashSet::<Vec<u8>>::new();
         let mut entries = Vec::new();
         if is_root {
@@ -96,21 +115,14 @@ impl Tree {
     /// The path on the drive of the file at `path`.
     pub(super) fn file(&self, path: &[u8]) -> Result<Vec<u8>, SftpError> {
         match self.find(path, true)? {
-            Node::Folder(_) => Err(SftpError::Refused("it is a folder".to_owned())),
-            Node::Leaf(path, _) => Ok(path),
+            Some(Node::Leaf(path, _)) => Ok(path),
+            _ => Err(SftpError::Refused("it is a folder".to_owned())),
         }
     }
 
     fn entry(&self, name: Vec<u8>, node: &Node) -> Result<Entry, SftpError> {
         let (attributes, target) = match node {
-            Node::Folder(Folder(parts)) => match parts.first() {
-                Some(part) => {
-                    let found = self.fs.symlink_metadata(&**part);
-                    let found = found.map_err(|error| failed(&error))?;
-                    (attributes(&found), Vec::new())
-                }
-                None => (NO_ROOT, Vec::new()),
-            },
+            Node::Folder(folder) => (self.folder(folder)?, Vec::new()),
             Node::Leaf(path, metadata) => {
                 let target = if metadata.is_symlink() {
                     let target = self.fs.read_link(&**path);
@@ -128,10 +140,19 @@ impl Tree {
         })
     }
 
-    /// What `path` leads to; where that is a link, what it leads to if `follows`.
-    fn find(&self, path: &[u8], follows: bool) -> Result<Node, SftpError> {
-        let mut above = vec![self.root.clone()];
-        // Those of all folders in `above` but for the root.
+    /// The attributes of a folder: those of its topmost part.
+    fn folder(&self, folder: &Folder) -> Result<Attributes, SftpError> {
+        let Some(part) = folder.0.first() else {
+            return Ok(NO_ROOT);
+        };
+        let found = self.fs.symlink_metadata(&**part);
+        Ok(attributes(&found.map_err(|error| failed(&error))?))
+    }
+
+    /// What `path` leads to; where that is a link, what it leads to if `follows`. None is the root.
+    fn find(&self, path: &[u8], follows: bool) -> Result<Option<Node>, SftpError> {
+        // The folders below the root, and their names.
+        let mut above: Vec<Folder> = Vec::new();
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut rest: VecDeque<Vec<u8>> = VecDeque::new();
         if !path.starts_with(b"/") {
@@ -140,19 +161,14 @@ impl Tree {
         rest.extend(parts(path).map(<[u8]>::to_vec));
         let mut links = 0;
         while let Some(name) = rest.pop_front() {
-            let [.., folder] = &*above else {
-                break;
-            };
             if name == b".." {
-                if above.len() > 1 {
-                    above.pop();
-                    names.pop();
-                }
+                above.pop();
+                names.pop();
                 continue;
             }
             let node = match self.mounted(&names, &name)? {
                 Some(node) => node,
-                None => self.child(folder, names.is_empty(), &name)?,
+                None => self.child(above.last(), &name)?,
             };
             match node {
                 Node::Folder(folder) => {
@@ -170,19 +186,19 @@ impl Tree {
                     let target = self.fs.read_link(&*path).map_err(|error| failed(&error))?;
                     let target: &[u8] = target.as_ref();
                     if target.starts_with(b"/") {
-                        above.truncate(1);
+                        above.clear();
                         names.clear();
                     }
                     for part in parts(target).collect::<Vec<_>>().into_iter().rev() {
                         rest.push_front(part.to_vec());
                     }
                 }
-                leaf if rest.is_empty() => return Ok(leaf),
+                leaf if rest.is_empty() => return Ok(Some(leaf)),
                 // A file where the path has a folder.
                 Node::Leaf(..) => return Err(SftpError::Missing),
             }
         }
-        Ok(Node::Folder(above.pop().unwrap_or_default()))
+        Ok(above.pop().map(Node::Folder))
     }
 
     /// What is mounted at this `name` in the folder of these names, if something is.
@@ -204,12 +220,14 @@ impl Tree {
         }))
     }
 
-    /// What has this `name` in a folder.
-    fn child(&self, folder: &Folder, is_root: bool, name: &[u8]) -> Result<Node, SftpError> {
-        if is_root && name == WORK {
-            return Ok(Node::Folder(work()));
-        }
-        if is_root && folder.0.is_empty() {
+    /// What has this `name` in a folder, or in the root.
+    fn child(&self, folder: Option<&Folder>, name: &[u8]) -> Result<Node, SftpError> {
+        let folder = match folder {
+            Some(folder) => folder,
+            None if name == WORK => return Ok(Node::Folder(work())),
+            None => self.root()?,
+        };
+        if folder.0.is_empty() {
             let why = "the container's own layers are not on the drive as folders; /work is there";
             return Err(SftpError::Refused(why.to_owned()));
         }
