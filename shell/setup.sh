@@ -10,12 +10,13 @@ set -eu
 
 TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
   e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
-TEST='openssh-server openssh-client git rsync shellcheck curl tmux iptables docker-registry'
+TEST='openssh-server openssh-client git rsync shellcheck curl tmux iptables docker-registry
+  busybox-static'
+# The AWS CLI, for tests/suite/session/along.rs and tests/bench/by-hand.sh.
+CLI='awscli==1.46.3'
 # boto3 is the independent client in tests/suite/boto.rs, moto the independent EC2 in
 # tests/suite/moto/ (its server needs flask).
-PYTHON='boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5'
-# The AWS CLI, for tests/bench/by-hand.sh.
-CLI='awscli==1.46.3'
+PYTHON="boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5 $CLI"
 
 say() { printf '%s\n' "$*" >&2; }
 

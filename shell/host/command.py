@@ -22,7 +22,8 @@ the payload in four bytes, the highest first, and the payload.
 
     to the caller     o   standard output
                       e   standard error
-                      t   how much of standard input has arrived: eight bytes, the highest first
+                      t   how much of standard input the command was given: eight bytes, the
+                          highest first
                       x   the exit status, four bytes: the last frame
     from the caller   i   standard input
                       c   its end
@@ -68,7 +69,8 @@ from piped import PIPE, execute, ready  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
-REPORT = 256 << 10  # bytes of input that arrive before the caller is informed
+REPORT = 256 << 10  # bytes of input that the command is given before the caller is informed
+QUIET = 0.2  # seconds after which it is informed of fewer
 LINGER = 7 * 86400  # seconds that an exit status is kept: no host waits longer for a client
 BRIEF = 900  # seconds that it is kept where the record is to be read
 
@@ -201,7 +203,7 @@ class Caller:
         self.given = given  # the next byte of each output
         self.pending = []  # pieces of what is written to it now
         self.arrived = bytearray()  # the beginning of a frame of its own
-        self.reported = 0  # bytes of input that it knows have arrived
+        self.reported = 0  # bytes of input that it knows the command was given
         self.has_status = False
         ready(source)
         ready(sink)
@@ -243,6 +245,8 @@ class Keeper:
             self.fill()
             reads, writes, _ = select.select(*self.wanted(), [], self.pause(until))
             self.handle(reads, writes)
+            if not reads and not writes:
+                self.report(1)
             if self.status is None:
                 self.deadline.act(self.started.pid, self.outputs[1])
                 if not self.caller and self.client.attach_if_due():
@@ -253,6 +257,8 @@ class Keeper:
         moments = [until]
         if self.status is None:
             moments += [self.deadline.due, None if self.caller else self.client.due()]
+            if self.unreported() > 0:
+                moments.append(time.monotonic() + QUIET)
         moments = [moment for moment in moments if moment is not None]
         return max(0, min(moments) - time.monotonic()) if moments else None
 
@@ -305,9 +311,7 @@ class Keeper:
         caller = self.caller
         if not caller or caller.pending or caller.has_status:
             return
-        if self.arrived - caller.reported >= REPORT:
-            caller.reported = self.arrived
-            caller.pending.append(frame(b"t", struct.pack(">Q", self.arrived)))
+        self.report(REPORT)
         for stream in self.outputs:
             given = caller.given[stream.kind]
             if given < stream.written:
@@ -319,6 +323,18 @@ class Keeper:
         if self.status is not None and is_over:
             caller.pending.append(frame(b"x", struct.pack(">I", self.status)))
             caller.has_status = True
+
+    def unreported(self):
+        """The bytes of input that the command was given and the caller does not know of."""
+        if not self.caller or self.status is not None:
+            return 0  # what a command leaves unread it was not given
+        return self.arrived - len(self.typed) - self.caller.reported
+
+    def report(self, least):
+        """Informs the caller, if it is about so many bytes at least."""
+        if self.unreported() >= least:
+            self.caller.reported += self.unreported()
+            self.caller.pending.append(frame(b"t", struct.pack(">Q", self.caller.reported)))
 
     def wanted(self):
         """What may be read, and what written, now."""

@@ -4,6 +4,7 @@ mod archive;
 mod build;
 mod context;
 mod devcontainer;
+mod dockerfile;
 mod folder;
 
 use std::path::{Path, PathBuf};

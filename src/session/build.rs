@@ -49,6 +49,13 @@ pub(super) async fn image(
             reference.clone()
         }
         Base::Context(context) => {
+            // The build finds them on the drive then, and itself has no login.
+            if let Some(logins) = logins {
+                let images = build.images();
+                for image in images.map_err(|error| unreadable(error.into()))? {
+                    pull::pull_by_login(host, &image, logins, report).await?;
+                }
+            }
             let base = match build.addition("") {
                 Some(_) => format!("{tag}-base"),
                 None => tag.clone(),
@@ -180,8 +187,8 @@ async fn run(
             let words = anyhow!("{}", words.trim_end());
             let what = format!("the image of {name} cannot be built");
             Failure::new(Exit::Unavailable, words.context(what)).hint(
-                "`docker build` is done on the instance, where its base images are pulled without this \
-                 computer's logins; the last lines that it printed are above",
+                "`docker build` is done on the instance; the last lines that it printed are above. If it \
+                 needs a private image: `docker login` on this computer, and xdrive help container",
             )
         }
         other => container_failure::of(other),

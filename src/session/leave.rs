@@ -21,7 +21,7 @@ impl Session {
         }
         let (ending, others) = match self.reconciler.hosts().ask(host).await {
             Ok(contact) => {
-                let ending = ended_by(ending, contact.closing);
+                let ending = self.ended_by(ending, contact.closing);
                 let hosts = self.reconciler.hosts();
                 let others = contact.clients.iter();
                 let others = others.filter(|(_, line)| !hosts.is_own(line)).count();
@@ -58,7 +58,7 @@ impl Session {
     /// Detaches a guest, without a question, and saves if no other session remains.
     async fn leave_as_guest(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
         let remaining = self.detach(host).await;
-        match ended_by(ending, remaining.closing.clone()) {
+        match self.ended_by(ending, remaining.closing.clone()) {
             // The leading session saves too.
             ending @ Ending::Closed(_) if remaining.attached.is_some() => Self::code(ending),
             ending @ Ending::Closed(_) => self.save(host, ending, false).await,
@@ -143,13 +143,16 @@ impl Session {
         self.report.print(&format!("left {drive}: {follows}"));
         Self::code(ending)
     }
-}
 
-/// A shell or command that a signal ended on a closing host was ended by the close, although its
-/// exit code arrived before the host's announcement.
-fn ended_by(ending: Ending, closing: Option<String>) -> Ending {
-    match (ending, closing) {
-        (Ending::Exit(128..) | Ending::Escaped, Some(reason)) => Ending::Closed(reason),
-        (ending, _) => ending,
+    /// A shell or command that a signal ended on a closing host was ended by the close, although its
+    /// exit code arrived before the host's announcement.
+    fn ended_by(&self, ending: Ending, closing: Option<String>) -> Ending {
+        match (ending, closing) {
+            (Ending::Exit(128..) | Ending::Escaped, Some(reason)) => {
+                self.report_unconfirmed();
+                Ending::Closed(reason)
+            }
+            (ending, _) => ending,
+        }
     }
 }

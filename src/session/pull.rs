@@ -31,10 +31,32 @@ pub(super) async fn pull(
     logins: Option<&DockerLogins>,
     report: &Report,
 ) -> Result<Image, Failure> {
+    pull_as(host, reference, &Known::of(reference, logins).await, report).await?;
+    Ok(Image::Reference(reference.to_owned()))
+}
+
+/// As [`pull`], but only where there is a login: any other image is left to what needs it.
+pub(super) async fn pull_by_login(
+    host: &Host,
+    reference: &str,
+    logins: &DockerLogins,
+    report: &Report,
+) -> Result<(), Failure> {
+    match Known::of(reference, Some(logins)).await {
+        known @ Known::Login(_) => pull_as(host, reference, &known, report).await,
+        Known::Nothing | Known::Unread(_) | Known::Off => Ok(()),
+    }
+}
+
+async fn pull_as(
+    host: &Host,
+    reference: &str,
+    known: &Known,
+    report: &Report,
+) -> Result<(), Failure> {
     let short = short(reference);
     let step = report.step(format!("pull {short}"));
     let mut receive = |pulled| step.now(format!("pull {short}: {}", progress(pulled)));
-    let known = Known::of(reference, logins).await;
     let login = known.found().map(|found| &found.login);
     let mut pulled = host.pull(reference, login, &mut receive).await;
     let mut is_refused = false;
@@ -51,7 +73,7 @@ pub(super) async fn pull(
             Err(other) => pulled = Err(other),
         }
     }
-    match pulled.map_err(|error| failure(error, reference, &known))? {
+    match pulled.map_err(|error| failure(error, reference, known))? {
         Some(pulled) => step.done(&format!(
             "pulled {reference}: {}, {}{}",
             layers(pulled.layers),
@@ -72,7 +94,7 @@ pub(super) async fn pull(
             login_command(server(reference)),
         ));
     }
-    Ok(Image::Reference(reference.to_owned()))
+    Ok(())
 }
 
 impl Known {

@@ -146,14 +146,8 @@ impl Reconnector<'_> {
         match last {
             Attempt::Connected(ssh, host) => return Ok(Ok((ssh, host))),
             Attempt::Failed(_) => {
-                let unconfirmed = shell.unconfirmed();
                 shell.close();
                 self.report_end();
-                if unconfirmed > 0 {
-                    self.report.print(&format!(
-                        "{unconfirmed} bytes of the command's input may not have reached it"
-                    ));
-                }
             }
             Attempt::Closing(_) | Attempt::InstanceEnded(_) => {}
         }

@@ -16,7 +16,7 @@ use crate::host::container::{CommandId, ContainerSignal};
 use crate::host::facts::ScriptError;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
-use crate::ssh::shell::{Message, ShellError};
+use crate::ssh::shell::{Message, ShellError, Unconfirmed};
 use crate::ssh::{DedicatedConnection, RemoteCommand, Shell, ShellExit};
 use crate::terminal;
 
@@ -114,6 +114,8 @@ pub(super) struct Piped {
     pub(super) is_detached: bool,
     /// Whether it gets this process's standard input: another try would miss what one has read.
     pub(super) has_input: bool,
+    /// What of that does not reach it.
+    pub(super) unconfirmed: Unconfirmed,
 }
 
 /// Runs a command with this process's streams, and sets whether it `has_begun`. While it runs its
@@ -134,6 +136,7 @@ pub(super) async fn run_command(
         is_run,
         is_detached,
         has_input,
+        unconfirmed,
     } = command;
     // Before it is asked for: the session may end, or its connection, before the host has answered.
     *has_begun = true;
@@ -149,7 +152,7 @@ pub(super) async fn run_command(
     if is_detached {
         return Ok(Ending::Detached);
     }
-    let shell = Shell::piped(line, remote, answers).await;
+    let shell = Shell::piped(line, remote, answers, unconfirmed).await;
     let mut shell = shell.inspect_err(|error| {
         // One that the host has begun had its keeper then.
         *has_begun = !has_input || !matches!(error, ShellError::NoKeeper(_));

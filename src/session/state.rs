@@ -26,6 +26,7 @@ use crate::host::container::{self, CommandId};
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::UserKey;
+use crate::ssh::shell::Unconfirmed;
 use crate::terminal;
 
 /// A running session.
@@ -48,6 +49,8 @@ pub(super) struct Session {
     pub(super) port: Option<u16>,
     /// The command that it is for, once that has an id; none for a shell.
     pub(super) command: Option<CommandId>,
+    /// What of this process's standard input does not reach it.
+    pub(super) unconfirmed: Unconfirmed,
     /// When the first try of a run was started.
     pub(super) first_try: Option<BootTime>,
     /// Whether that has begun on the present instance, as far as it is known.
@@ -167,6 +170,7 @@ impl Session {
             terms: None,
             port: None,
             command: None,
+            unconfirmed: Unconfirmed::default(),
             first_try: None,
             has_begun: false,
             news,

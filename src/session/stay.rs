@@ -36,7 +36,7 @@ use crate::ids::{Generation, VolumeId};
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::escape::Question;
-use crate::ssh::shell::ShellError;
+use crate::ssh::shell::{ShellError, Unconfirmed};
 
 /// How long after its refusal the announcement of a host that closes may arrive: the host looks for
 /// what it has to announce five times a second, and then it takes half a round trip.
@@ -117,6 +117,8 @@ impl Session {
         &mut self,
         inside: &ContainerSession,
     ) -> Result<Option<Piped>, getrandom::Error> {
+        self.unconfirmed = Unconfirmed::default();
+        let unconfirmed = self.unconfirmed.clone();
         let (is_run, is_detached) = match &self.request.task {
             Task::Attach(Some(id)) => {
                 self.command = CommandId::parse(id);
@@ -126,6 +128,7 @@ impl Session {
                     is_run: true,
                     is_detached: false,
                     has_input: true,
+                    unconfirmed,
                 }));
             }
             Task::Run { is_detached, .. } => (true, *is_detached),
@@ -160,6 +163,7 @@ impl Session {
             is_run,
             is_detached,
             has_input: !self.request.may_restart(),
+            unconfirmed,
         }))
     }
 
@@ -320,7 +324,20 @@ impl Session {
         };
         let ending = monitor.run_with(&mut self.news, middle).await;
         forwards.keep_in(&mut self.request.options);
+        if let Ending::Closed(_) | Ending::Interruption(_) | Ending::Failed(_) = ending {
+            self.report_unconfirmed();
+        }
         ending
+    }
+
+    /// Reports what of the command's input is lost with its host.
+    pub(super) fn report_unconfirmed(&self) {
+        let bytes = self.unconfirmed.bytes();
+        if bytes > 0 {
+            self.report.print(&format!(
+                "{bytes} bytes of the command's input may not have reached it"
+            ));
+        }
     }
 
     /// Runs the request's examination, if it has one.

@@ -9,7 +9,7 @@
 //! | --- | --- | --- | --- |
 //! | `o` | standard output | `i` | standard input |
 //! | `e` | standard error | `c` | its end |
-//! | `t` | how many bytes of input have arrived, in eight bytes | `d` | the status has arrived |
+//! | `t` | how many bytes of input the command was given, in eight bytes | `d` | the status has arrived |
 //! | `x` | the exit status, in four bytes; the last frame | | |
 //!
 //! A byte of a stream is named by its place: how many bytes came before it since the command
@@ -194,7 +194,7 @@ pub(super) enum Received {
     Output(Bytes),
     /// The next of standard error.
     Errors(Bytes),
-    /// So many bytes of standard input have arrived.
+    /// The command was given so many bytes of standard input.
     Input(u64),
     /// The exit status, after everything else.
     Status(u32),

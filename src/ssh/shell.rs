@@ -38,6 +38,7 @@ use crate::terminal::{self, Raw};
 pub use super::start::ShellError;
 pub use exit::ShellExit;
 use pipes::Pipes;
+pub use pipes::Unconfirmed;
 pub use pump::Message;
 use pump::{Local, Request};
 
@@ -111,17 +112,18 @@ impl Shell {
 
     /// Starts `command` on the host between the local standard streams, or attaches them to one
     /// that is there, from the first byte that is kept. If standard input is a terminal, escapes
-    /// are read from it.
+    /// are read from it. What is read and does not reach the command is counted as `unconfirmed`.
     pub async fn piped(
         connection: DedicatedConnection,
         command: RemoteCommand,
         answers: Answers,
+        unconfirmed: Unconfirmed,
     ) -> Result<Self, ShellError> {
         let (session, answer, rest) = start::piped(&connection.ssh, &command.start()).await?;
         if let Answer::Gone = answer {
             return Err(ShellError::NoKeeper("it has none of this name".to_owned()));
         }
-        let mut pipes = Pipes::open(&connection.gate, answers)?;
+        let mut pipes = Pipes::open(&connection.gate, answers, unconfirmed)?;
         if let Answer::Same {
             from,
             is_input_over,
@@ -227,16 +229,6 @@ impl Shell {
     #[must_use]
     pub fn is_piped(&self) -> bool {
         matches!(self.remote, Remote::Command(_))
-    }
-
-    /// After [`ShellExit::Lost`]: how many bytes of standard input were read that did not reach the
-    /// command, as far as is known. What is typed blindly at a terminal does not count.
-    #[must_use]
-    pub fn unconfirmed(&self) -> usize {
-        match &self.local {
-            Some(Ends::Pipes(pipes)) => pipes.unconfirmed(),
-            _ => 0,
-        }
     }
 
     /// After [`ShellExit::Lost`]: shows `lines` without spoiling the screen, in place of those of

@@ -1,10 +1,12 @@
 //! An image that is built on the host.
 
 use std::fmt::Write as _;
+use std::io;
 
 use sha2::{Digest as _, Sha256};
 
 use super::context::Context;
+use super::dockerfile;
 use crate::config::{Forwarding, Mount};
 
 /// What an image is built from, and what its first container is to be like.
@@ -63,6 +65,16 @@ impl Build {
             let _ = writeln!(file, "USER {user}");
         }
         Some(file)
+    }
+
+    /// The images that its Dockerfile needs, as far as they can be known before the build.
+    pub(crate) fn images(&self) -> io::Result<Vec<String>> {
+        let Base::Context(context) = &self.base else {
+            return Ok(Vec::new());
+        };
+        let text = context.text()?;
+        let target = self.target.as_deref();
+        Ok(dockerfile::images(&text, target, &self.arguments))
     }
 
     /// The digest of all that makes the image, of which `context` is that of the folder.

@@ -58,6 +58,12 @@ impl Context {
         inside.map_or_else(|_| OUTSIDE.into(), Path::to_owned)
     }
 
+    /// The text of the Dockerfile.
+    pub(super) fn text(&self) -> io::Result<String> {
+        let bytes = fs::read(&self.dockerfile)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// The digest of all that is sent, in hexadecimal, and how many bytes its files have.
     pub(crate) fn digest(&self) -> anyhow::Result<(String, u64)> {
         let mut digest = Sha256::new();

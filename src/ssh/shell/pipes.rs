@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -31,6 +31,20 @@ const LAST_FRAME: Duration = Duration::from_secs(1);
 /// How long the connection is kept open for the last frame to arrive.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// How many bytes of standard input were read here that the host has not passed to the command, as
+/// far as is known. Clones are the same number; it outlives its shell, which may be dropped at any
+/// time.
+#[derive(Debug, Clone, Default)]
+pub struct Unconfirmed(Arc<AtomicUsize>);
+
+impl Unconfirmed {
+    /// The number now.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The local standard streams, attached to a command on the host.
 pub(super) struct Pipes {
     input: Source,
@@ -42,6 +56,8 @@ pub(super) struct Pipes {
     pub(super) seen: Offsets,
     /// Input that was read and that the host does not have, as far as is known.
     unconfirmed: VecDeque<Bytes>,
+    /// How much that is.
+    count: Unconfirmed,
     /// Whether the host takes no more input.
     is_input_over: bool,
     /// Whether nothing more is typed.
@@ -52,7 +68,7 @@ pub(super) struct Pipes {
 type Queue = mpsc::UnboundedSender<Bytes>;
 
 impl Pipes {
-    pub(super) fn open(gate: &Arc<Gate>, answers: Answers) -> io::Result<Self> {
+    pub(super) fn open(gate: &Arc<Gate>, answers: Answers, count: Unconfirmed) -> io::Result<Self> {
         let own = |stream: &dyn AsFd| stream.as_fd().try_clone_to_owned();
         let is_terminal = io::IsTerminal::is_terminal(&io::stdin());
         Ok(Self {
@@ -62,6 +78,7 @@ impl Pipes {
             escapes: is_terminal.then(|| (Escapes::default(), answers)),
             seen: Offsets::default(),
             unconfirmed: VecDeque::new(),
+            count,
             is_input_over: false,
             is_typed_out: false,
         })
@@ -84,13 +101,9 @@ impl Pipes {
         if is_input_over {
             self.unconfirmed.clear();
             self.is_input_over = true;
+            self.recount();
         }
         lost
-    }
-
-    /// How many bytes of input were read here that the host does not have, as far as is known.
-    pub(super) fn unconfirmed(&self) -> usize {
-        self.unconfirmed.iter().map(Bytes::len).sum()
     }
 
     /// Drops the input before byte `arrived`, which the host has.
@@ -102,11 +115,17 @@ impl Pipes {
             if length > count {
                 // At most the length of a chunk.
                 chunk.advance(usize::try_from(count).unwrap_or_default());
-                return;
+                break;
             }
             count -= length;
             self.unconfirmed.pop_front();
         }
+        self.recount();
+    }
+
+    fn recount(&self) {
+        let bytes = self.unconfirmed.iter().map(Bytes::len).sum();
+        self.count.0.store(bytes, Ordering::Relaxed);
     }
 
     /// Carries everything between the local ends and the host, until one of them ends. `rest` is
@@ -172,7 +191,7 @@ impl Pipes {
         loop {
             // Escapes are read also where the command reads nothing.
             let is_wanted = !self.is_input_over || self.escapes.is_some();
-            let reads = is_wanted && !self.is_typed_out && self.unconfirmed() < AHEAD;
+            let reads = is_wanted && !self.is_typed_out && self.count.bytes() < AHEAD;
             tokio::select! {
                 chunk = self.input.next(), if reads => {
                     let Some(chunk) = chunk else {
@@ -222,6 +241,7 @@ impl Pipes {
                 Typed::Send(bytes) => {
                     let _ended = queue.send(Sent::Input(&bytes).encode());
                     self.unconfirmed.push_back(bytes);
+                    self.recount();
                 }
                 Typed::End => return Some(ShellExit::Escaped),
                 Typed::Detach => {
@@ -309,6 +329,7 @@ mod tests {
             escapes: None,
             seen: Offsets::default(),
             unconfirmed: VecDeque::new(),
+            count: Unconfirmed::default(),
             is_input_over: false,
             is_typed_out: false,
         }
@@ -336,11 +357,11 @@ mod tests {
         assert_eq!(kept(&pipes), "cdef");
         // An older report that comes late changes nothing.
         pipes.confirm(1);
-        assert_eq!((kept(&pipes).as_str(), pipes.unconfirmed()), ("cdef", 4));
+        assert_eq!((kept(&pipes).as_str(), pipes.count.bytes()), ("cdef", 4));
         assert_eq!(pipes.follow(input(5), false), [0, 0]);
         assert_eq!((kept(&pipes).as_str(), pipes.seen), ("f", input(5)));
         pipes.follow(input(5), true);
-        assert_eq!(kept(&pipes), "");
+        assert_eq!((kept(&pipes).as_str(), pipes.count.bytes()), ("", 0));
         assert!(pipes.is_input_over);
     }
 }

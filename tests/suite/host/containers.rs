@@ -76,11 +76,12 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
         .await;
     assert_eq!(layers, "1\n");
 
+    // With that the image is gone that it was made from, which would be there twice.
+    let image = machine.sh("docker images -q xdrive/image").await;
+    assert_eq!(image, "");
+
     // Another image: a new container, and the old one's layer kept as an image.
-    let LoadedImage { id, .. } = match image {
-        Image::Loaded(loaded) => loaded,
-        other => panic!("{other:?}"),
-    };
+    let LoadedImage { id, .. } = machine.load_image().await;
     let other = Image::Loaded(LoadedImage {
         id,
         source: "another".into(),

@@ -14,7 +14,7 @@ const MAKE: &str = r#"docker create --name made \
     docker commit --change 'USER 1000:1000' --change 'WORKDIR /srv/a b' \
         --change 'LABEL org.example="some thing"' --change 'EXPOSE 80/tcp' --change 'EXPOSE 53/udp' \
         --change 'VOLUME /data' --change 'ENTRYPOINT ["/bin/own", "x y"]' \
-        made image:1 > /dev/null && docker rm made > /dev/null"#;
+        made xdrive/build:1 > /dev/null && docker rm made > /dev/null"#;
 
 /// The container's configuration, but for what is xdrive's own.
 async fn configuration(machine: &Machine) -> Value {
@@ -38,6 +38,65 @@ async fn data(machine: &Machine) -> String {
         .await
 }
 
+/// A number that a command prints.
+async fn number(machine: &Machine, command: &str) -> u64 {
+    machine.sh(command).await.trim().parse().unwrap()
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_month_of_sessions_changes_no_setting_and_takes_little_room() {
+    // Each makes the container again from what the one before committed. A short run has more than
+    // one layer's worth of them, too.
+    let is_long = std::env::var_os("XDRIVE_LONG").is_some();
+    let (sessions, most) = if is_long { (130, 100) } else { (9, 5) };
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    machine.load_image().await;
+    machine.sh(MAKE).await;
+    machine
+        .start(Image::Reference("xdrive/build:1".into()), &[("DAY", "0")])
+        .await;
+    let before = configuration(&machine).await;
+    let (mut deepest, mut flattened) = (0, 0);
+    for day in 1..=sessions {
+        let changes = format!(
+            "head -c 400000 /dev/urandom | docker exec -i -u 0 xdrive-demo sh -c \
+             'cat > /day-{day}; echo {day} >> /days; echo {day} > /latest'"
+        );
+        machine.sh(&changes).await;
+        let again = format!(
+            "XDRIVE_MOST_LAYERS={most} XDRIVE_NAME=demo XDRIVE_ENVIRONMENT=DAY={day} \
+             sh /var/lib/xdrive/scripts/*/container start"
+        );
+        let again = machine.sh(&again).await;
+        assert!(again.contains("xdrive: came=recreated\n"), "{again}");
+        let layers = "docker image inspect -f '{{len .RootFS.Layers}}' xdrive/drive:latest";
+        let layers = number(&machine, layers).await;
+        flattened += u32::from(layers == 1);
+        deepest = deepest.max(layers);
+    }
+    assert_eq!(configuration(&machine).await, before);
+    let days = number(&machine, "docker exec xdrive-demo cat /days | wc -l").await;
+    let files = number(
+        &machine,
+        "docker exec xdrive-demo sh -c 'ls /day-*' | wc -l",
+    )
+    .await;
+    let latest = number(&machine, "docker exec xdrive-demo cat /latest").await;
+    assert_eq!([days, files, latest], [sessions; 3]);
+    assert!(flattened > 0 && deepest <= most, "{flattened}, {deepest}");
+
+    let root = "docker inspect -f '{{.GraphDriver.Data.MergedDir}}' xdrive-demo";
+    let data = number(&machine, &format!("du -sx -B1 $({root}) | cut -f 1")).await;
+    let size = number(&machine, "sync -f /v1; du -sx -B1 /v1/docker | cut -f 1").await;
+    println!(
+        "{sessions} sessions: {deepest} layers at most, made one {flattened} times; {size} bytes on \
+         the drive for {data} in the container"
+    );
+    assert!(size * 10 <= data * 13, "{size} bytes for {data}");
+}
+
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn its_configuration_and_its_volumes_outlive_recreate_and_flatten() {
@@ -45,7 +104,7 @@ async fn its_configuration_and_its_volumes_outlive_recreate_and_flatten() {
     let machine = Machine::with_drive(&disk).await;
     machine.load_image().await;
     machine.sh(MAKE).await;
-    let image = Image::Reference("image:1".into());
+    let image = Image::Reference("xdrive/build:1".into());
     let made = machine.start(image, &[("DAY", "1")]).await;
     assert_eq!(made.came, Came::Created);
     let before = configuration(&machine).await;

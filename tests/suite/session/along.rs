@@ -2,7 +2,7 @@
 //! AWS credentials.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -263,6 +263,71 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     for secret in [SECRET, token] {
         assert!(!is_left(&site, secret), "it is on a disk, or in a record");
     }
+}
+
+/// An archive of the AWS CLI, which is Python alone, with what it knows of S3 and STS.
+fn cli(site: &Site) -> File {
+    let script = "cd \"${0%/*}\" && tar -cf \"$1\" --exclude=__pycache__ --exclude=awscli/examples \
+                  --exclude=botocore/data awscli botocore s3transfer jmespath dateutil urllib3 six.py \
+                  yaml colorama rsa pyasn1 docutils && \
+                  tar -rf \"$1\" botocore/data/*.json botocore/data/s3 botocore/data/sts";
+    let found = "import awscli, os; print(os.path.dirname(awscli.__file__), end='')";
+    let found = Command::new(python("awscli")).args(["-c", found]).output();
+    let (package, tar) = (
+        String::from_utf8(found.unwrap().stdout),
+        site.path("cli.tar"),
+    );
+    let packed = Command::new("sh")
+        .args(["-c", script, &package.unwrap(), tar.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(packed.status.success(), "{packed:?}");
+    File::open(tar).unwrap()
+}
+
+/// Uses the CLI that comes on standard input, and prints for how many seconds the credentials last.
+const LISTS: &str = r#"set -e; mkdir /work/cli; tar -xf - -C /work/cli; export PYTHONPATH=/work/cli
+aws() { python3 -m awscli --endpoint-url http://127.0.0.1:7001 "$@"; }
+aws s3 mb s3://from-the-cli
+aws s3 ls
+aws configure list | grep -o container-role | sort -u
+aws s3 ls --debug 2>&1 | grep -io x-amz-security-token | sort -uf
+python3 -c 'import datetime, json, os, urllib.request
+at = lambda name: os.environ["AWS_CONTAINER_" + name]
+asks = {"Authorization": at("AUTHORIZATION_TOKEN")}
+request = urllib.request.Request(at("CREDENTIALS_FULL_URI"), headers=asks)
+until = json.load(urllib.request.urlopen(request))["Expiration"]
+left = datetime.datetime.fromisoformat(until.replace("Z", "+00:00")) - datetime.datetime.now(datetime.timezone.utc)
+print(round(left.total_seconds()))'
+"#;
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree, the Jupyter image, the AWS CLI and moto"]
+fn the_aws_cli_lists_buckets_in_the_container_with_credentials_of_an_hour() {
+    let moto = Moto::start_bare();
+    let site = Site::new();
+    let back = format!("7001:{}", moto.url().strip_prefix("http://").unwrap());
+    let words = ["connect", "demo", "--no-jupyter", "--aws", "-R", &back];
+    let mut command = site.command(&[&words[..], &["--", "sh", "-c", LISTS]].concat());
+    command
+        .stdin(cli(&site))
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ENDPOINT_URL", moto.url())
+        .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", SECRET);
+    let ended = site.start_command(command).end();
+    ended.is(0);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let [made, listed, method, token, seconds] = lines[..] else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(made, "make_bucket: from-the-cli");
+    assert!(listed.ends_with(" from-the-cli"), "{listed}");
+    assert_eq!(method, "container-role");
+    assert_eq!(token.to_lowercase(), "x-amz-security-token");
+    let seconds: u32 = seconds.parse().unwrap();
+    assert!((3000..=3600).contains(&seconds), "{seconds}");
+    site.is_saved("demo", 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Commands that lose the connection to their host, and go on; or the host itself: the drive is
 //! saved.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -144,4 +144,50 @@ fn a_host_that_switches_itself_off_leaves_a_saved_drive_and_nothing_else() {
     site.is_saved("demo", 1);
     let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
     assert_eq!(after.is(0).stdout, "kept\n");
+}
+
+/// A session at work whose command got three mebibytes of input, after it has run this.
+fn fed(site: &Site, script: &str) -> Running {
+    let input = site.path("input");
+    fs::write(&input, vec![0; 3 << 20]).unwrap();
+    let image = site.image();
+    // What the command does not read has arrived at its host by then.
+    let script = format!("{script}; sleep 3; echo at work >&2; sleep 600");
+    let session = ["connect", "demo", "--image", &image, "--", "sh", "-c"];
+    let mut command = site.command(&[&session[..], &[&script]].concat());
+    command.stdin(File::open(input).unwrap());
+    let mut running = site.start_command(command);
+    running.reports("at work");
+    running
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn what_a_host_that_closes_leaves_of_the_input_is_reported() {
+    let site = Site::new();
+    // The host gives a command a mebibyte before it reads.
+    let left = "2097152 bytes of the command's input may not have reached it\n";
+    let running = fed(&site, ":");
+    site.run(&["stop", "demo"]).is(0);
+    let stopped = running.end();
+    stopped
+        .is(255)
+        .reports("the host closed the drive: ")
+        .reports(left);
+
+    let running = fed(&site, ":");
+    site.interrupt("demo", 120);
+    let interrupted = running.end();
+    interrupted
+        .is(75)
+        .reports("which ended the command")
+        .reports(left);
+
+    // Of what the command has read nothing is reported.
+    let running = fed(&site, "cat >/dev/null");
+    site.run(&["stop", "demo"]).is(0);
+    let read = running.end();
+    read.is(255).reports("the host closed the drive: ");
+    assert!(!read.stderr.contains("input"), "{}", read.stderr);
+    site.is_saved("demo", 3);
 }

@@ -154,6 +154,22 @@ impl Polls {
     }
 }
 
+/// Asks as [`Polls`] does, but in the container, where that port leads here; prints what came of it.
+const ASKS: &str = "while :; do \
+                    (exec 3<>/dev/tcp/127.0.0.1/7002 || exit 1; echo news >&3; read -t 9 -u 3 || exit 4); \
+                    case $? in 0) echo answered;; 1) echo closed;; *) echo refused;; esac; sleep 0.25; \
+                    done";
+
+/// Checks what [`ASKS`] has printed: once the command was over it was refused, and found the port
+/// there all the same while the transfer went on.
+fn was_refused(asked: &str) {
+    let (before, after) = asked.split_once("over\n").unwrap();
+    assert!(before.contains("answered"), "{asked}");
+    let count = |word: &str| after.lines().filter(|line| *line == word).count();
+    assert!(count("answered") < 6, "the end let new ones in: {asked}");
+    assert!(count("refused") > 0, "{asked}");
+}
+
 /// A server on this computer that sends a megabyte in three seconds; its port.
 fn sending() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -185,7 +201,9 @@ fn what_a_forward_carries_when_the_command_ends_arrives() {
         ("-L", format!("{idle}:localhost:7002")),
     ];
     let ways = ways.iter().flat_map(|(flag, way)| [*flag, way]);
-    let command = ["--", "sh", "-c", "echo begun; read end; true"];
+    let asks = format!("bash -c '{ASKS}' >/work/asked 2>/dev/null &");
+    let script = format!("{asks} echo begun; read end; echo over >>/work/asked");
+    let command = ["--", "sh", "-c", &script];
     let words: Vec<&str> = ["connect", "demo"]
         .into_iter()
         .chain(ways)
@@ -234,6 +252,8 @@ fn what_a_forward_carries_when_the_command_ends_arrives() {
         ),
         "{shown}"
     );
+    let asked = site.run(&["cat", "demo:/work/asked"]);
+    was_refused(&asked.is(0).stdout);
     site.is_saved("demo", 2);
 }
 

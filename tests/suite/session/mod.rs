@@ -24,6 +24,7 @@ mod gc;
 mod global_options;
 mod gpus;
 mod help;
+mod images;
 mod ingress;
 mod joining;
 mod json;

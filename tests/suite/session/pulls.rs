@@ -144,6 +144,63 @@ fn a_login_of_this_computer_is_used_for_the_pull_and_left_nowhere() {
     assert!(is_left(&site, "a-mark-of-4716"), "what is written is found");
 }
 
+/// A folder `project` whose image begins with the private one.
+fn project(site: &Site) {
+    let folder = site.path("project");
+    fs::create_dir(&folder).unwrap();
+    let dockerfile = "ARG REGISTRY\narg TAG=v1\nfrom \\\n  # As the description has it.\n  \
+                      ${REGISTRY:-registry.invalid}/three:${TAG} as base\nFROM base\nENV BUILT=yes\n";
+    let description = format!(
+        "{{\"build\": {{\"dockerfile\": \"Dockerfile\", \"args\": {{\"REGISTRY\": \"{PRIVATE}\"}}}}}}"
+    );
+    fs::write(folder.join("Dockerfile"), dockerfile).unwrap();
+    fs::write(folder.join("devcontainer.json"), description).unwrap();
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
+fn what_a_dockerfile_begins_with_is_pulled_by_this_computers_login() {
+    let (site, registry) = with_a_registry();
+    let (user, password) = USER;
+    docker_settings(&site, &login(password));
+    project(&site);
+    let script = format!("echo $BUILT; {WAITS}");
+    let session = ["connect", "demo", "--image", "./project", "--", "sh", "-c"];
+    let mut running = site.start(&[&session[..], &[&script]].concat());
+    running.prints("yes\nbegun");
+    running.reports(&format!(
+        "pulled {PRIVATE}/three:v1: 4 layers, 12 MB, by the login of {user} from "
+    ));
+    running.reports("built the image of project");
+    for secret in [password, &encoded(password)] {
+        assert!(!is_inside(&site, secret), "{secret} is in the instance");
+    }
+    drop(registry);
+    inside(&site, "touch /v1/work/end");
+    running.end().is(0);
+    site.is_saved("demo", 1);
+    for secret in [password, &encoded(password)] {
+        assert!(!is_left(&site, secret), "{secret} is on a disk");
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
+fn without_a_login_the_build_says_what_it_could_not_pull() {
+    let (site, registry) = with_a_registry();
+    docker_settings(&site, &login(USER.1));
+    project(&site);
+    let words = ["connect", "demo", "--no-registry-login"];
+    let ended = site.run(&[&words[..], &["--image", "./project", "--", "true"]].concat());
+    drop(registry);
+    ended
+        .is(69)
+        .reports("error: the image of project cannot be built\n")
+        .reports("no basic auth credentials")
+        .reports("If it needs a private image: `docker login` on this computer");
+    site.is_saved("demo", 1);
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
 fn a_login_that_is_not_accepted_is_named_with_its_source() {

@@ -156,7 +156,7 @@ impl Site {
         self.words(&[&["--local"], arguments].concat())
     }
 
-    /// xdrive with these arguments alone.
+    /// xdrive with these arguments alone, and nothing on standard input.
     pub(super) fn words(&self, arguments: &[&str]) -> Command {
         let program = self.program();
         let mut command = Command::new(&program[0]);
@@ -165,7 +165,8 @@ impl Site {
             .env_clear()
             .envs(self.environment())
             .args(arguments)
-            .current_dir(self.folder.path());
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
         command
     }
 
@@ -211,7 +212,7 @@ impl Site {
             .tempfile_in(self.folder.path())
             .unwrap();
         let (file, path) = file.keep().unwrap();
-        command.stdin(Stdio::null()).stderr(file);
+        command.stderr(file);
         let mut running = Running::start(&mut command);
         running.errors_file = Some(path);
         running

@@ -11,7 +11,7 @@ use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
 use xdrive::signals::{End, Job, Signal, Signals};
 use xdrive::ssh::escape::Question;
-use xdrive::ssh::shell::{Again, ShellExit};
+use xdrive::ssh::shell::{Again, ShellExit, Unconfirmed};
 use xdrive::ssh::{DedicatedConnection, RemoteCommand, Shell, Ssh, Target, Terminal};
 
 use harness::Pty;
@@ -130,7 +130,9 @@ async fn attach(task: Task) {
         Shell::terminal(line, terminal, answers).await.unwrap()
     } else {
         let command = RemoteCommand::new(COMMANDS, "here", task.kept, ["here", "", ""], &command);
-        Shell::piped(line, command, answers).await.unwrap()
+        Shell::piped(line, command, answers, Unconfirmed::default())
+            .await
+            .unwrap()
     };
     let end = loop {
         tokio::select! {
