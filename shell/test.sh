@@ -2,7 +2,8 @@
 # test.sh [--long] [FILTER…]: installs what is missing and runs all tests, those that need root
 # included. With --long the sweeps (tests/sweep) take every point, else a bounded number of them; the
 # model is searched deeper; a release is made and lived from, and made again (XDRIVE_RELEASE=FOLDER
-# takes one that shell/release.sh has made). FILTER… goes to the test programs, as with `cargo test`.
+# takes one that shell/release.sh has made); the tree of a newer Debian is built, and a drive taken to
+# its Docker and back. FILTER… goes to the test programs, as with `cargo test`.
 #
 # Signals that this process's parent ignored (SIGINT in the background of a script, SIGHUP below
 # nohup) get their default back: xdrive leaves an ignored signal ignored, and the tests send it.

@@ -144,7 +144,8 @@ inside() {
     echo xdrive >root/run/host/container-manager
     hostname "$(cat root/etc/hostname)"
 
-    legacy=systemd.unified_cgroup_hierarchy=0
+    # Where the host has v1, systemd 256 and 257 take it only if it is asked for twice.
+    legacy='systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1'
     case $cgroups in *=v2) legacy= ;; esac
     cd root
     pivot_root . mnt

@@ -91,3 +91,21 @@ point() {
     mv -T "$cache/$1.new" "$cache/$1"
     return 1
 }
+
+# Removes the trees that no link points to any more, unless an instance runs on one.
+prune() {
+    for old in "$cache"/machine-*/; do
+        old=${old%/}
+        [ -d "$old" ] || continue
+        ! is_pointed_to "${old##*/}" || continue
+        # Who builds a tree, or looks after an instance that runs on it, holds a shared lock on it.
+        flock --nonblock "$old" rm -rf "$old" || say "kept ${old##*/}: it is in use"
+    done
+}
+
+is_pointed_to() {
+    for link in "$cache"/*; do
+        [ ! -L "$link" ] || [ "$(readlink "$link")" != "$1" ] || return 0
+    done
+    return 1
+}

@@ -1,17 +1,18 @@
 #!/bin/sh
 # Build the tree that local instances run on: Debian with systemd, cloud-init, sshd and Docker.
 #
-# usage: machine.sh            (as root; prints the tree's path on stdout, progress on stderr)
+# usage: machine.sh [RELEASE]  (as root; prints the tree's path on stdout, progress on stderr)
 #
-# The tree goes to $cache/machine-HASH, and $cache/machine points to it. HASH covers this script, what
-# it reads and everything below tree/, so that a change of these builds a new one and nothing else does.
+# The tree goes to $cache/machine-HASH, and $cache/machine points to it. With RELEASE, Debian's, such as
+# trixie, it is of that one, and $cache/RELEASE points to it: tests take a drive to a newer Docker. HASH
+# covers this script, what it reads and everything below tree/, so that a change of these builds a new
+# one and nothing else does.
 # Killed at any moment it leaves no half tree behind and keeps what it downloaded; the next run
 # goes on from there. It never touches a tree that an instance is running on.
 #
 # It needs: debootstrap, debian-archive-keyring, util-linux (unshare, flock).
 set -eu
 
-release=bookworm
 packages='systemd systemd-sysv cloud-init openssh-server docker.io iptables iproute2 iputils-ping
     ca-certificates curl e2fsprogs util-linux procps psmisc kmod sudo tmux less gzip
     python3-minimal libpython3-stdlib'
@@ -26,7 +27,7 @@ builder=machine
 # What the tree is made of, as 17 hex digits: enough for an image id.
 fingerprint() {
     {
-        printf '%s\n' "$arch"
+        printf '%s\n' "$arch" "$release"
         cat "$here/machine.sh" "$here/build.sh" "$here/masked-units"
         cd "$here/tree" && find . -type f | LC_ALL=C sort | while read -r file; do
             # Of its mode only what git keeps: the rest is this checkout's umask.
@@ -37,10 +38,15 @@ fingerprint() {
 }
 
 build() {
-    tree=$1
+    tree=$1 release=$2
     log=$cache/machine.log
     : >"$log"
     mkdir -p "$cache/downloads/debs" "$tree"
+    # While this is held no cleanup removes the tree.
+    exec 6<"$tree"
+    flock --shared 6
+    # Of its own since trixie.
+    [ "$release" = bookworm ] || packages="$packages docker-cli"
     # The downloaded packages are read and written by one at a time.
     exec 8>"$cache/downloads/lock"
     flock 8
@@ -87,6 +93,9 @@ settle() {
     # What has no hardware, no network or no purpose here only delays the login.
     # shellcheck disable=SC2046  # a list
     chroot "$tree" systemctl mask $(sed 's/#.*//' "$here/masked-units")
+    # Since version 24.3 one process has all of cloud-init's stages, and waits for the start of each.
+    [ ! -e "$tree/usr/lib/systemd/system/cloud-init-main.service" ] ||
+        chroot "$tree" systemctl unmask cloud-init-local.service
     # Each is run at every `daemon-reload`. What is left is cloud-init's.
     mkdir -p "$tree/etc/systemd/system-generators"
     for generator in "$tree"/usr/lib/systemd/system-generators/systemd-*; do
@@ -99,29 +108,20 @@ settle() {
     rm -f "$tree/var/lib/dbus/machine-id"
 }
 
-# Removes the other trees, unless an instance runs on one.
-prune() {
-    for old in "$cache"/machine-*/; do
-        old=${old%/}
-        if [ "$old" = "$1" ] || [ ! -d "$old" ]; then continue; fi
-        # The supervisor of an instance holds a shared lock on its tree.
-        flock --nonblock "$old" rm -rf "$old" || say "kept ${old##*/}: an instance runs on it"
-    done
-}
-
 main() {
+    release=${1:-bookworm} link=${1:-machine}
     tree=$cache/machine-$(fingerprint)
     [ -d "$tree" ] || {
         tools debootstrap unshare flock
         one_at_a_time
     }
     [ -d "$tree" ] || {
-        build_in_namespace "$tree.half"
+        build_in_namespace "$tree.half" "$release"
         mv -T "$tree.half" "$tree"
         say "built in $(($(date +%s) - started)) s: $(du -sh "$tree" | cut -f1)"
     }
-    point machine "${tree##*/}" || prune "$tree"
+    point "$link" "${tree##*/}" || prune
     printf '%s\n' "$tree"
 }
 
-if [ "${1:-}" = --build ]; then build "$2"; else main; fi
+if [ "${1:-}" = --build ]; then build "$2" "$3"; else main "$@"; fi

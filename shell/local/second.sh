@@ -140,17 +140,6 @@ overlay() {
     chroot "$tree" systemctl enable docker.service docker.socket containerd.service ecs.service
 }
 
-# Removes the other second trees, unless an instance runs on one. (The first one's builder removes
-# these too, when it has built another first tree: then they are out of date.)
-prune() {
-    for old in "$cache"/machine-*/; do
-        old=${old%/}
-        if [ "$old" = "$1" ] || [ ! -e "$old/root.xfs" ]; then continue; fi
-        # The supervisor of an instance holds a shared lock on its image.
-        flock --nonblock "$old" rm -rf "$old" || say "kept ${old##*/}: an instance runs on it"
-    done
-}
-
 main() {
     first=$("$here/machine.sh")
     tree=$cache/machine-$(fingerprint)
@@ -163,7 +152,7 @@ main() {
         mv -T "$tree.half" "$tree"
         say "built in $(($(date +%s) - started)) s: $(du -sh "$tree" | cut -f1)"
     }
-    point second "${tree##*/}" || prune "$tree"
+    point second "${tree##*/}" || prune
     printf '%s\n' "$tree"
 }
 

@@ -49,6 +49,9 @@ pub enum ScriptError {
     /// A mount leads out of the drive's `/work`, or cannot be made.
     #[error("{0}")]
     Mount(String),
+    /// Docker on the host does not keep its images on the drive.
+    #[error("{0}")]
+    NotOnDrive(String),
     /// The host has a GPU that no container can use.
     #[error("{0}")]
     NoGpu(String),
@@ -117,6 +120,7 @@ const NO_GPU: u32 = 86;
 const NOT_PULLED: u32 = 87;
 const BAD_MOUNT: u32 = 88;
 const NOT_BUILT: u32 = 89;
+const NOT_ON_DRIVE: u32 = 90;
 
 /// How many of the last lines of standard error an error repeats: enough for docker's own message.
 const LAST_LINES: usize = 5;
@@ -168,6 +172,7 @@ impl Facts {
             NOT_PULLED => ScriptError::NotPulled(words),
             BAD_MOUNT => ScriptError::Mount(words),
             NOT_BUILT => ScriptError::NotBuilt(words),
+            NOT_ON_DRIVE => ScriptError::NotOnDrive(words),
             status => ScriptError::Failed {
                 script: self.script,
                 status,
@@ -287,6 +292,7 @@ mod tests {
             ("NO_DEVICE", NO_DEVICE),
             ("STILL_MOUNTED", STILL_MOUNTED),
             ("NO_GPU", NO_GPU),
+            ("NOT_ON_DRIVE", NOT_ON_DRIVE),
         ] {
             assert!(words.contains(&format!("{name}={code}").as_str()), "{name}");
         }
@@ -331,6 +337,7 @@ mod tests {
         assert!(matches!(error(87, ""), ScriptError::NotPulled(_)));
         assert!(matches!(error(88, ""), ScriptError::Mount(_)));
         assert!(matches!(error(89, ""), ScriptError::NotBuilt(_)));
+        assert!(matches!(error(90, ""), ScriptError::NotOnDrive(_)));
         assert!(matches!(
             error(1, ""),
             ScriptError::Failed { status: 1, .. }

@@ -13,6 +13,10 @@ pub(super) fn of(error: ScriptError) -> Failure {
             "--image names another one: an archive that `docker save` wrote, or a reference to a \
              registry that the instance reaches",
         ),
+        ScriptError::NotOnDrive(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
+            "nothing is lost: the same command again takes another instance; leave the settings there \
+             that xdrive gives Docker in /etc/docker/daemon.json, or name another image with --ami",
+        ),
         ScriptError::Mount(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
             "--mount names another folder, and --no-mounts takes all of the container's mounts away",
         ),

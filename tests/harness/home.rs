@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 
 /// Where programs without the tester's environment find others.
 pub const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
@@ -58,6 +58,19 @@ pub fn check_cache(needed: &[&str]) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The folder of the cache that its link `name` points to, with a machine's tree, and the id of the
+/// image that it is in the EC2 in a folder.
+pub fn machine(name: &str) -> anyhow::Result<(PathBuf, String)> {
+    let local = cache().join("local");
+    let target = std::fs::read_link(local.join(name))
+        .with_context(|| format!("no {name}: shell/local/ has what builds it"))?;
+    let hash = target
+        .to_str()
+        .and_then(|target| target.strip_prefix("machine-"));
+    let ami = format!("ami-{}", hash.context("not a machine's")?);
+    Ok((local.join(target), ami))
 }
 
 /// The whole environment of the user with this home, whose EC2 is in the state directory `dir`.

@@ -32,10 +32,15 @@ impl Host {
         hosts.pop().context("no host is up")
     }
 
+    /// The id of its first process.
+    pub(crate) fn init(&self) -> String {
+        self.pid.to_string()
+    }
+
     /// Runs `script` there as root; returns its output.
     pub(crate) fn run(&self, script: &str) -> anyhow::Result<String> {
         let output = Command::new("nsenter")
-            .args(["--target", &self.pid.to_string()])
+            .args(["--target", &self.init()])
             .args(["--mount", "--pid", "--net", "sh", "-c", script])
             .stdin(Stdio::null())
             .output()

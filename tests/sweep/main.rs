@@ -10,7 +10,8 @@
 //!               ├ day: a hundred sessions on one drive ─ ending: all the ways at once
 //!               ├ verbs: fork, rename, adopt, delete, note, killed at every point, on paper
 //!               ├ lost: one run for an hour, whose line and laptops come and go
-//!               └ package: the Debian package, where there is no Rust ─ release: made once, and again
+//!               ├ package: the Debian package, where there is no Rust ─ release: made once, and again
+//!               └ engines: a drive on the Docker of another Debian, and back ─ long: only if asked for
 //! ```
 //!
 //! A separate test program, because it has three roles: as `client` it is xdrive itself, which
@@ -32,12 +33,14 @@ mod client;
 mod cut;
 mod day;
 mod ending;
+mod engines;
 mod faults;
 mod host;
 mod jobs;
 mod journal;
 mod kill;
 mod lease;
+mod long;
 mod lost;
 mod month;
 mod notice;
@@ -142,8 +145,9 @@ fn main() -> ExitCode {
     // The threads are for a sweep's points; the sweeps run one after the other.
     arguments.test_threads = Some(1);
     let sweeps = SWEEPS.iter().map(|sweep| trial(sweep, jobs));
-    let trials = sweeps.chain([package::trial(), release::trial()]).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let long = [package::trial(), release::trial()];
+    let trials = sweeps.chain(long).chain(engines::trials());
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// How many points are taken at once.

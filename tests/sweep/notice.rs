@@ -7,14 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::running::Running;
 use crate::site::Site;
 use harness::pace::Pace;
 
 /// The time that EC2 gives (EC2 user guide, *Spot Instance interruption notices*).
 const NOTICE: Duration = Duration::from_mins(2);
-/// How long anything before and after that may take.
-const TIMEOUT: Duration = Duration::from_mins(3);
 /// The command's output once it has written everything.
 const AT_WORK: &str = "at work";
 
@@ -97,15 +94,13 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
     let drive = "notice";
     let script = load.script();
     let mut session = site.start(drive, &["bash", "-c", &script], None)?;
-    until(&mut session, |session| session.printed().contains(AT_WORK))?;
+    session.until(|session| session.printed().contains(AT_WORK))?;
     let dirty = dirty()?;
     let noticed = Instant::now();
     site.interrupt(NOTICE)?;
-    until(&mut session, |session| {
-        session.reported().contains("container stopped")
-    })?;
+    session.until(|session| session.reported().contains("container stopped"))?;
     let unmounted = noticed.elapsed();
-    until(&mut session, |session| {
+    session.until(|session| {
         let begun = format!("started {drive}'s snapshot");
         session.reported().contains(&begun)
     })?;
@@ -128,16 +123,6 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
     site.count_snapshots(drive, true)?;
     let left = site.left()?;
     ensure!(left.is_empty(), "left: {left:?}");
-    Ok(())
-}
-
-fn until(session: &mut Running, holds: impl Fn(&Running) -> bool) -> anyhow::Result<()> {
-    let began = Instant::now();
-    while !holds(session) {
-        let in_time = began.elapsed() < TIMEOUT && !session.is_over()?;
-        ensure!(in_time || holds(session), "never:\n{}", session.reported());
-        std::thread::sleep(Duration::from_millis(5));
-    }
     Ok(())
 }
 

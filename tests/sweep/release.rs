@@ -12,7 +12,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, bail, ensure};
-use libtest_mimic::{Completion, Failed, Trial};
+use libtest_mimic::{Completion, Trial};
+
+use crate::long;
 
 /// The variable that names the folder of a release.
 const RELEASE: &str = "XDRIVE_RELEASE";
@@ -29,25 +31,16 @@ pub(crate) fn trial() -> Trial {
     )
 }
 
-/// A trial of the release; ignored unless `XDRIVE_LONG` is set, because a release takes long.
+/// A trial of the release, which takes long to make.
 pub(crate) fn trial_of(name: &str, needs_root: bool, run: Run) -> Trial {
-    let body = move || {
-        if std::env::var_os("XDRIVE_LONG").is_none_or(|long| long == "0") {
-            return Ok(Completion::ignored_with("takes long: needs XDRIVE_LONG"));
-        }
-        if needs_root && !rustix::process::geteuid().is_root() {
-            return Ok(Completion::ignored_with("needs root"));
-        }
+    long::trial(name, needs_root, move || {
         if std::env::var_os(RELEASE).is_none() && !is_committed() {
             let why = "needs a tree without changes, or XDRIVE_RELEASE";
             return Ok(Completion::ignored_with(why));
         }
-        release()
-            .and_then(|folder| run(&folder))
-            .map(|()| Completion::Completed)
-            .map_err(|error| Failed::from(format!("{error:?}")))
-    };
-    Trial::ignorable_test(name, body).with_ignored_flag(true)
+        run(&release()?)?;
+        Ok(Completion::Completed)
+    })
 }
 
 /// The Debian package in the folder of a release.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a session may take on a busy machine.
@@ -72,6 +72,17 @@ impl Running {
 
     pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
         Ok(self.child.kill()?)
+    }
+
+    /// Waits until `holds`; an error if that is not within [`SESSION`], or it has ended before.
+    pub(crate) fn until(&mut self, holds: impl Fn(&Self) -> bool) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !holds(self) {
+            let in_time = began.elapsed() < SESSION && !self.is_over()?;
+            ensure!(in_time || holds(self), "never:\n{}", self.reported());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     /// Waits for its end; an error if it does not come within [`SESSION`].

@@ -1,5 +1,5 @@
-//! The images that instances run: folders of the cache that `shell/local/machine.sh` builds, and
-//! `shell/local/second.sh` for tests. `root` knows their content.
+//! The images that instances run: folders of the cache that `shell/local/machine.sh` builds, and for
+//! tests `shell/local/second.sh`, and the first with another Debian's name. `root` knows their content.
 
 use std::cmp::Reverse;
 use std::fs;

@@ -35,7 +35,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 14] = [
+const FILES: [File; 16] = [
     file!("build.sh"),
     file!("jupyter.sh" runs),
     file!("jupyter-requirements.txt"),
@@ -46,7 +46,9 @@ const FILES: [File; 14] = [
     file!("tree/etc/sudoers.d/90-admin"),
     file!("tree/etc/systemd/system/cloud-config.service.d/local.conf"),
     file!("tree/etc/systemd/system/cloud-final.service.d/local.conf"),
+    file!("tree/etc/systemd/system/cloud-init-main.service.d/local.conf"),
     file!("tree/etc/systemd/system/cloud-init.service.d/local.conf"),
+    file!("tree/usr/local/lib/cloud-init/bin/dhcpcd" runs),
     file!("tree/usr/local/lib/cloud-init/bin/dmidecode" runs),
     file!("tree/usr/local/lib/cloud-init/bin/systemd-detect-virt" runs),
     file!("tree/usr/local/sbin/instance-connect-keys" runs),

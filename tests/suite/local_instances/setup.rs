@@ -1,15 +1,19 @@
 //! `xdrive local setup`: what it finds, what it says is missing, how it ends.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use harness::{DEADLINE, Pty, cache, eventually_within, write_script};
 use portable_pty::CommandBuilder;
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::missing::without;
+
+/// The links to what set-up builds.
+const LINKS: [&str; 2] = ["machine", "jupyter.tar"];
 
 /// A computer where nothing was built, with programs in place of those that build.
 struct Machine {
@@ -56,6 +60,16 @@ impl Machine {
         command
     }
 
+    /// Has it what was built in this cache, without the links to it; their targets.
+    fn has_what_is_built(&self) -> [PathBuf; 2] {
+        LINKS.map(|link| {
+            let built = fs::read_link(cache().join("local").join(link)).unwrap();
+            let here = self.path("cache/local").join(&built);
+            symlink(cache().join("local").join(&built), here).unwrap();
+            built
+        })
+    }
+
     /// What is in the cache, but for locks, logs and downloads.
     fn built(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("cache/local")).unwrap();
@@ -84,21 +98,39 @@ fn what_the_repositorys_scripts_built_is_found_and_not_built_again() {
         "debootstrap",
         "echo run >>$XDRIVE_CACHE/debootstrap; exit 1",
     );
-    let links = ["machine", "jupyter.tar"];
-    let targets = links.map(|link| fs::read_link(cache().join("local").join(link)).unwrap());
-    for target in &targets {
-        let here = computer.path("cache/local").join(target);
-        symlink(cache().join("local").join(target), here).unwrap();
-    }
+    let targets = computer.has_what_is_built();
     let output = computer.setup().output().unwrap();
     assert!(output.status.success(), "{}", reported(&output));
     assert!(reported(&output).ends_with("ready for xdrive --local connect NAME\n"));
-    for (link, target) in links.iter().zip(&targets) {
+    for (link, target) in LINKS.iter().zip(&targets) {
         let here = computer.path("cache/local").join(link);
         assert_eq!(&fs::read_link(here).unwrap(), target);
     }
     assert_eq!(computer.built().len(), 4, "{:?}", computer.built());
     assert!(!computer.path("cache/debootstrap").exists());
+}
+
+#[test]
+#[ignore = "needs root and the machine tree"]
+fn a_tree_that_no_link_names_any_more_is_removed_unless_it_is_used() {
+    let computer = Machine::new();
+    let [newest, _] = computer.has_what_is_built();
+    let tree = |number: u8| PathBuf::from(format!("machine-{number:017}"));
+    let path = |name: PathBuf| computer.path("cache/local").join(name);
+    for number in 1..=4 {
+        fs::create_dir(path(tree(number))).unwrap();
+    }
+    // The one until now, another Debian's, one that an instance runs on, one that was left behind.
+    symlink(tree(1), path("machine".into())).unwrap();
+    symlink(tree(2), path("trixie".into())).unwrap();
+    let used = File::open(path(tree(3))).unwrap();
+    flock(&used, FlockOperation::LockShared).unwrap();
+    let output = computer.setup().output().unwrap();
+    assert!(output.status.success(), "{}", reported(&output));
+    assert_eq!(fs::read_link(path("machine".into())).unwrap(), newest);
+    let is_kept = |number| path(tree(number)).exists();
+    assert_eq!([1, 2, 3, 4].map(is_kept), [false, true, true, false]);
+    assert!(path(newest).exists());
 }
 
 #[test]

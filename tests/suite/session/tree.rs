@@ -9,7 +9,8 @@ use serde_json::Value;
 use xdrive::local::wire::Params;
 
 use crate::local_api::texts;
-use harness::{cache, eventually_within};
+use harness::eventually_within;
+use harness::home::machine;
 
 use super::site::{Ended, Running, SESSION, Site};
 
@@ -55,11 +56,8 @@ const WORK: &str = "cat /note /work/note 2> /dev/null; echo layer >/note; echo w
 
 /// The image of the second tree.
 pub(super) fn second() -> String {
-    let folder = fs::read_link(cache().join("local/second")).expect("shell/setup.sh test was run");
-    let hash = folder
-        .to_str()
-        .and_then(|name| name.strip_prefix("machine-"));
-    format!("ami-{}", hash.unwrap())
+    let (_, ami) = machine("second").unwrap();
+    ami
 }
 
 /// The process 1 of the only instance that runs.
