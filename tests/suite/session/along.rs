@@ -265,12 +265,11 @@ fn aws_tools_in_the_container_use_this_computers_credentials() {
     }
 }
 
-/// An archive of the AWS CLI, which is Python alone, with what it knows of S3 and STS.
+/// An archive of the AWS CLI, which is Python alone.
 fn cli(site: &Site) -> File {
-    let script = "cd \"${0%/*}\" && tar -cf \"$1\" --exclude=__pycache__ --exclude=awscli/examples \
-                  --exclude=botocore/data awscli botocore s3transfer jmespath dateutil urllib3 six.py \
-                  yaml colorama rsa pyasn1 docutils && \
-                  tar -rf \"$1\" botocore/data/*.json botocore/data/s3 botocore/data/sts";
+    let script = "cd \"${0%/*}\" && \
+                  tar -cf \"$1\" --exclude=__pycache__ --exclude=awscli/examples \
+                  awscli jmespath dateutil urllib3 six.py yaml colorama rsa pyasn1 docutils";
     let found = "import awscli, os; print(os.path.dirname(awscli.__file__), end='')";
     let found = Command::new(python("awscli")).args(["-c", found]).output();
     let (package, tar) = (

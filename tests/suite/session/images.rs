@@ -28,7 +28,7 @@ fn busybox(site: &Site) -> String {
     let tar = site.path("busybox.tar");
     let script = "cd \"$(mktemp -d)\" && mkdir bin tmp && chmod 1777 tmp && \
                   cp \"$(command -v busybox)\" bin/busybox && \
-                  for name in $(busybox --list); do ln -sf busybox bin/\"$name\"; done && \
+                  for name in $(busybox --list | grep -vx busybox); do ln -s busybox bin/\"$name\"; done && \
                   tar -cf \"$1\" . && rm -r \"$PWD\"";
     let made = Command::new("sh")
         .args(["-c", script, "sh", tar.to_str().unwrap()])
