@@ -147,7 +147,7 @@ fn what_was_just_saved_is_read_though_the_lists_still_have_its_host() {
     site.set("stale-lists-ms = 10000\n");
     let shown = site.run(&["cat", "demo:a/b"]);
     assert_eq!(shown.is(0).stdout, "second\n");
-    shown.reports(" has ended: ").reports("generation 2: ");
+    shown.reports(" has ended\n").reports("generation 2: ");
     site.set("");
     site.is_saved("demo", 2);
 }
