@@ -111,11 +111,11 @@ impl SshHosts {
         self.mount(host, &order).await?;
         let scripts = self.host(host).await?;
         let left = scripts.left_terminals().await.map_err(translated)?;
-        self.terminal = left.into_iter().next();
+        self.terminal = left.into_iter().find(|name| !name.contains(".."));
         Ok(())
     }
 
-    /// The name of the terminal that an earlier session left on the host, if there is one.
+    /// The name of the terminal that an earlier session left in the main container, if there is one.
     pub(crate) fn terminal(&self) -> Option<&str> {
         self.terminal.as_deref()
     }

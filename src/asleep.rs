@@ -9,6 +9,7 @@
 //! made again in the container also has what an image below has in it.
 
 mod blocks;
+mod containers;
 mod files;
 mod layers;
 mod reader;
@@ -16,8 +17,11 @@ mod tree;
 
 use std::sync::Arc;
 
+use tokio::task::spawn_blocking;
+
 use crate::ec2::{self, Ec2};
-use crate::host::sftp::Sftp;
+use crate::host::scripts::OnRecord;
+use crate::host::sftp::{Sftp, SftpError};
 use crate::ids::{DriveName, SnapshotId};
 
 use blocks::Blocks;
@@ -78,6 +82,13 @@ impl Asleep {
     /// What serves its files.
     pub(crate) fn servers(&self) -> Vec<Sftp> {
         self.servers.clone()
+    }
+
+    /// The containers that are on record, the main one first.
+    pub(crate) async fn containers(&self) -> Result<Vec<OnRecord>, SftpError> {
+        let blocks = self.blocks.clone();
+        let reading = spawn_blocking(move || containers::read(blocks)).await;
+        reading.map_err(|error| SftpError::Lost(error.to_string()))?
     }
 
     /// The call to AWS that ended the reading, if one did.

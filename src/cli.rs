@@ -18,9 +18,9 @@ use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    Context, adopt, attach, cat, code, connect, copy, cp, delete, diff, doctor, fork, gc, list,
-    local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run, selftest,
-    ssh_config, stop, sync,
+    Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, fork,
+    gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run,
+    selftest, ssh_config, stop, sync,
 };
 use crate::config::environment;
 use crate::ec2::Account;
@@ -268,6 +268,8 @@ pub enum DriveCommand {
     Logs(logs::Args),
     /// Show which commands run on drives that are up.
     Ps(ps::Args),
+    /// Show the containers of a drive, or remove one.
+    Containers(containers::Args),
     /// Show which ports something in a drive's container listens on.
     ///
     /// Where it listens, and its program's name. `~#` in a shell shows what that session forwards.
@@ -486,6 +488,7 @@ impl DriveCommand {
             Self::Attach(args) => attach::run(args, context),
             Self::Logs(args) => logs::run(args, context),
             Self::Ps(args) => ps::run(&args, context),
+            Self::Containers(args) => containers::run(args, context),
             Self::Ports(args) => ports::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),

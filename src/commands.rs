@@ -5,6 +5,7 @@ pub mod attach;
 pub mod cat;
 pub mod code;
 pub mod connect;
+pub mod containers;
 pub mod copy;
 pub mod cp;
 pub mod delete;
@@ -41,9 +42,9 @@ use crate::cloud::{Cloud, Place, Which};
 use crate::config::{self, Config, Names, Options, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveName;
+use crate::ids::{DriveIn, DriveName};
 use crate::report;
-use crate::session::Request;
+use crate::session::{Named, Request};
 use crate::ssh::UserKey;
 
 /// What every command gets from the global flags.
@@ -116,6 +117,14 @@ fn request(drive: DriveName, shared: bool, reach: Reach) -> Request {
     Request {
         shared,
         ..Request::of(drive, options)
+    }
+}
+
+/// As [`request`], for a container of the drive.
+fn request_in(place: DriveIn<DriveName>, shared: bool, reach: Reach) -> Request {
+    Request {
+        named: place.container.map(Named::as_it_is),
+        ..request(place.drive, shared, reach)
     }
 }
 

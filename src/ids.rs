@@ -3,11 +3,14 @@
 //! EC2, the drive and its hosts speak of the same volumes, instances and generations: each is one
 //! type, which no room owns. Nothing here knows what an id is used for.
 
+mod containers;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use containers::{ContainerName, DriveIn, InvalidContainer, InvalidDriveIn, MAIN};
 pub use uuid::Uuid;
 
 /// The id that cannot be parsed, and what was expected.

@@ -6,7 +6,7 @@
 //! main ─ cli ─ commands ─┬─ connect   one session: ready ▸ container ▸ shell or command ▸ save
 //!                        ├─ run       a command whose host is kept for it
 //!                        ├─ attach    back to such a command; logs, ps: what it prints, what runs
-//!                        ├─ ports     what listens in a container
+//!                        ├─ ports     what listens in a container; containers: which there are
 //!                        ├─ stop      the same session's end, from anywhere
 //!                        ├─ cp, cat   files of a drive, from its host or its snapshot; ls too
 //!                        ├─ sync      a folder to a drive that is up; code: VS Code there

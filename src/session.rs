@@ -19,6 +19,7 @@ mod capacity;
 mod console;
 mod container;
 mod container_failure;
+mod containers;
 mod copy;
 mod cost;
 mod credentials;
@@ -56,6 +57,7 @@ mod runs;
 mod scratch;
 mod shell;
 mod snapshot_cost;
+mod start;
 mod state;
 mod stay;
 mod stop;
@@ -72,6 +74,7 @@ pub use crate::host::ports::Listener;
 pub(crate) use crate::host::sftp::{Attributes, Entry, Kind};
 pub(crate) use crate::transfer::size;
 pub(crate) use adopt::adopt;
+pub use containers::{ContainerState, OnRecord, list_containers, remove_container};
 pub(crate) use copy::copy;
 pub(crate) use delete::{Deletion, delete};
 pub(crate) use difference::{Comparison, Difference, differences};
@@ -83,7 +86,7 @@ pub use ports::list_ports;
 pub use prompt::{ask, can_ask, unless_ended};
 pub use proxy::proxy;
 pub(crate) use rename::rename;
-pub use request::{Request, Task};
+pub use request::{Named, Request, Task};
 pub use runs::{Listed, list_runs, logs};
 pub use scratch::end_scratch;
 pub use stop::stop;
@@ -111,8 +114,9 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     }
     if let Task::Attach(wanted) = session.request.task.clone() {
         let host = drive.host.clone();
-        let id = session.choose_run(host, wanted.as_deref()).await?;
-        session.request.task = Task::Attach(Some(id));
+        let run = session.choose_run(host, wanted.as_deref()).await?;
+        session.request.named = run.container_name().map(Named::as_it_is);
+        session.request.task = Task::Attach(Some(run.id));
     }
     session.settle_terms(&drive)?;
     session.explain_first(&drive).await;

@@ -64,6 +64,7 @@ sys.path.insert(0, HERE)
 
 from client import Client  # noqa: E402
 from deadline import OVERDUE, Deadline  # noqa: E402
+from enter import Order  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
 from piped import PIPE, execute, ready  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
@@ -172,6 +173,7 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         started, pipes = execute(command)
         keeper = Keeper(listener, started, pipes, spool, bound)
         keeper.name, keeper.label, keeper.client = name, label, client
+        keeper.container = container_of(command)
         keeper.deadline = Deadline(name, limit)
         if client.is_for_later:
             keeper.linger = BRIEF
@@ -189,6 +191,13 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         os.unlink(f"{FOLDER}/{name}")
         shutil.rmtree(spool, ignore_errors=True)
         os._exit(0)
+
+
+def container_of(command):
+    """The name of the drive's container that a command is for, empty for the main one: it follows two
+    dots in docker's."""
+    order = Order.of(command)
+    return order.container.partition("..")[2] if order else ""
 
 
 def frame(kind, payload):
@@ -288,6 +297,7 @@ class Keeper:
         return {
             "run": self.name,
             "command": self.label,
+            "container": self.container,
             "began": self.began,
             "ended": self.ended,
             "status": self.status,

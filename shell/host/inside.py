@@ -1,4 +1,5 @@
-"""The drive's container as the host sees it: which it is, its first process, and its tmpfs.
+"""A container of the drive as the host sees it: which it is, its first process, and its tmpfs. The
+main one has an empty name, others have their own.
 
     inside.py remove PID NAME
 
@@ -9,7 +10,7 @@ import json
 import os
 import sys
 
-LAYER = "/v1/xdrive/layer"  # the record of the container, as `engine` writes it
+RECORDS = "/v1/xdrive"  # the record of the main container, as `engine` writes it, is `layer` there
 SETTINGS = "/v1/docker/containers"  # where dockerd has them, for each container
 STATES = "/run/docker/runtime-runc/moby"  # where runc has the containers of dockerd
 TMPFS = ("run", "xdrive")  # the container's own tmpfs, below its root
@@ -30,10 +31,20 @@ class State:
         self.flags = ["--systemd-cgroup"] if is_systemd else []  # as dockerd calls runc
 
 
-def container():
-    """The id of the drive's container; none where there is none."""
+def names():
+    """The names of the drive's containers, the main one's first."""
+    yield ""
     try:
-        with open(LAYER) as record:
+        yield from os.listdir(f"{RECORDS}/containers")
+    except OSError:
+        pass  # there is no other
+
+
+def container(named=""):
+    """The id of the container of this name; none where there is none."""
+    folder = f"{RECORDS}/containers/{named}" if named else RECORDS
+    try:
+        with open(f"{folder}/layer") as record:
             for line in record:
                 key, _, value = line.rstrip("\n").partition("=")
                 if key == "container":
@@ -43,9 +54,9 @@ def container():
     return None
 
 
-def state():
-    """The drive's container, if it runs and runc knows it."""
-    own = container()
+def state(named=""):
+    """The container of this name, if it runs and runc knows it."""
+    own = container(named)
     try:
         with open(f"{STATES}/{own}/state.json") as text:
             found = State(own, json.load(text))
@@ -55,11 +66,16 @@ def state():
 
 
 def enterable(container):
-    """The container of this name or id, if it is the drive's, runs, and `runc exec` gives a command
-    what `docker exec` does. Another runtime, or GPUs, may add devices and environment to what
-    docker knows, or take some away.
+    """The container that docker knows by this name or id, if it is the drive's, runs, and `runc exec`
+    gives a command what `docker exec` does. Another runtime, or GPUs, may add devices and environment
+    to what docker knows, or take some away.
     """
-    found = state()
+    found = (entered(state(named), container) for named in names())
+    return next((it for it in found if it), None)
+
+
+def entered(found, container):
+    """The container that was found, if docker knows it by this name or id, and runc may enter it."""
     try:
         with open(f"{SETTINGS}/{found.container}/config.v2.json") as text:
             name = json.load(text)["Name"].lstrip("/")
@@ -71,10 +87,10 @@ def enterable(container):
         return None
 
 
-def init():
-    """The process id of the container's first process; 0 where it does not run."""
-    found = state()
-    own = container()
+def init(named=""):
+    """The process id of the first process of the container of this name; 0 where it does not run."""
+    found = state(named)
+    own = container(named)
     if found or own is None:
         return found.pid if found else 0
     import subprocess  # which takes as long to load as all else

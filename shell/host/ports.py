@@ -1,7 +1,8 @@
-"""The ports on which something in the drive's container listens.
+"""The ports on which something in a container of the drive listens: in the main one unless another is
+named.
 
-    ports.py list
-    ports.py watch
+    ports.py list [CONTAINER]
+    ports.py watch [CONTAINER]
 
 `list` prints them as one line `xdrive: listening=JSON`, a list of objects:
 
@@ -38,17 +39,17 @@ LISTENING = "0A"  # TCP_LISTEN in the kernel's tables
 NS_GET_PARENT = 0xB702  # linux/nsfs.h; ioctl_ns(2)
 
 
-def main(verb=""):
+def main(verb="", named=""):
     if verb == "list":
-        init = inside.init()
+        init = inside.init(named)
         return report(described(init, sockets(init)))
     if verb != "watch":
         sys.exit("usage: ports.py list | watch")
-    watch()
+    watch(named)
 
 
-def watch():
-    init, before, reported = inside.init(), set(), None
+def watch(named):
+    init, before, reported = inside.init(named), set(), None
     again = time.monotonic() + LOOK
     while True:
         now = sockets(init)
@@ -61,7 +62,7 @@ def watch():
         if select.select([0], [], [], PAUSE)[0] and not os.read(0, 4096):
             return
         if not inside.lives(init) and time.monotonic() > again:
-            init, again = inside.init(), time.monotonic() + LOOK
+            init, again = inside.init(named), time.monotonic() + LOOK
 
 
 def both(now, before):

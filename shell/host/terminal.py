@@ -14,8 +14,8 @@ more. Without a COMMAND and without such a terminal the first line is `terminal=
 it. It attaches to that one, from the first byte that is kept.
 
 `left` lists the terminals whose sessions are attached no longer, the latest first, as `xdrive:
-left=NAME`. A terminal has the name of the session that started it. One whose command has ended is
-not listed.
+left=NAME`. A terminal has the name of the session that started it; in a container with a name that
+follows two dots. One whose command has ended is not listed.
 
 Each terminal is one process, the keeper: in a session of its own, with the command in a
 pseudo-terminal below it and a socket in /run/xdrive/terminals, for root only. A caller sends the
@@ -86,7 +86,8 @@ def left():
             print(f"xdrive: left={name}")
 
 
-def is_attached(session):
+def is_attached(name):
+    session = name.partition("..")[0]
     try:
         with open(f"{CLIENTS}/{session}") as client:
             fcntl.flock(client, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -75,7 +75,7 @@ fn find(fs: &Ext4, drive: &str) -> Result<Vec<Vec<u8>>, Ext4Error> {
     Ok(layers)
 }
 
-/// The id of the drive's container: the one with its name, or else one of xdrive's, since a drive may
+/// The id of the drive's main container: the one with its name, or else one of xdrive's, since a drive may
 /// have got another name since.
 fn container(fs: &Ext4, drive: &str) -> Result<Option<Vec<u8>>, Ext4Error> {
     let mut other = None;
@@ -90,8 +90,9 @@ fn container(fs: &Ext4, drive: &str) -> Result<Option<Vec<u8>>, Ext4Error> {
         };
         match container.name.strip_prefix("/xdrive-") {
             Some(name) if name == drive => return Ok(Some(id)),
-            Some(_) => other = Some(id),
-            None => {}
+            // Not one with a name of its own, which follows two dots.
+            Some(name) if !name.contains("..") => other = Some(id),
+            Some(_) | None => {}
         }
     }
     Ok(other)

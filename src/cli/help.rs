@@ -19,11 +19,12 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 17] = [
+const RARE: [&str; 18] = [
     "adopt",
     "attach",
     "cat",
     "code",
+    "containers",
     "copy",
     "delete",
     "diff",

@@ -38,7 +38,7 @@ pub(super) const TOPICS: [Topic; 11] = [
     },
     Topic {
         name: "container",
-        about: "its image or the folder for it, mounts, Docker in it",
+        about: "its image or the folder for it, mounts, Docker, several",
         markdown: include_str!("topics/container.md"),
     },
     Topic {

@@ -10,7 +10,7 @@ use super::flags::Reach;
 use super::{Context, key, proxy, ssh_config};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveName;
+use crate::ids::{DriveIn, DriveName};
 use crate::session;
 
 /// The program that opens VS Code (its documentation, *Command Line Interface*).
@@ -20,8 +20,8 @@ const PROGRAM: &str = "code";
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The drive.
-    #[arg(value_name = "NAME", value_parser = proxy::drive)]
-    pub drive: DriveName,
+    #[arg(value_name = "NAME[/CONTAINER]", value_parser = proxy::place)]
+    pub drive: DriveIn<DriveName>,
 
     /// The folder or file to open.
     #[arg(value_name = "PATH", default_value = "/work")]
@@ -35,16 +35,16 @@ pub struct Args {
 /// Opens it. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let drive = &args.drive;
+    let host = format!("{}{SUFFIX}", args.drive.word());
     let program = found().ok_or_else(|| {
         let error = anyhow!("there is no program {PROGRAM} in PATH, which opens VS Code");
         Failure::new(Exit::Unavailable, error).hint(format!(
             "in VS Code \"Shell Command: Install '{PROGRAM}' command in PATH\" makes it; or \
-             \"Remote-SSH: Connect to Host\" there, with {drive}{SUFFIX}"
+             \"Remote-SSH: Connect to Host\" there, with {host}"
         ))
     })?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(drive.clone(), false, reach);
+    let request = super::request_in(args.drive, false, reach);
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         session::check_up(request, cloud, key(&paths)?, PROGRAM).await
@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     ssh_config::ensure(context, &paths)?;
     let opened = Command::new(program)
         .arg("--remote")
-        .arg(format!("ssh-remote+{drive}{SUFFIX}"))
+        .arg(format!("ssh-remote+{host}"))
         .arg(&args.path)
         .status()
         .with_context(|| format!("{PROGRAM} cannot be started"))?;

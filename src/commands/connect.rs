@@ -10,10 +10,10 @@ use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, qu
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, SubnetId};
+use crate::ids::{ContainerName, DriveAt, DriveIn, SubnetId};
 use crate::launch::image;
 use crate::report::Report;
-use crate::session::{self, Request, Task};
+use crate::session::{self, Named, Request, Task};
 use crate::ssh::escape;
 
 /// The list of escapes, with which the help of `connect` ends.
@@ -36,9 +36,10 @@ pub struct Args {
     /// The drive: letters, digits, `.`, `_`, `-`.
     ///
     /// 64 at most, the first a letter or a digit. With @N the session works on a fork of generation N,
-    /// the drive NAME.at-N, which is made if there is none.
-    #[arg(value_name = "NAME[@N]")]
-    pub drive: DriveAt,
+    /// the drive NAME.at-N, which is made if there is none. With /CONTAINER it is in a container of that
+    /// name beside the drive's main one, which --image makes the first time.
+    #[arg(value_name = "NAME[@N][/CONTAINER]")]
+    pub drive: DriveIn<DriveAt>,
 
     // Before the others, because each begins a section of the help that any argument after it would
     // be in.
@@ -352,19 +353,43 @@ async fn fork(request: &Request, cloud: &Cloud, paths: &Paths, of: DriveAt) -> R
     session::fork_once(fork, cloud.clone(), key(paths)?, of).await
 }
 
+/// What is typed about a container is about the one with a name, if one is named, and else about the
+/// main one.
+fn divided(
+    container: Option<ContainerName>,
+    image: Option<String>,
+    places: config::Places,
+) -> (Option<Named>, Option<String>, config::Places) {
+    match container {
+        Some(name) => {
+            let named = Named {
+                name,
+                image,
+                places,
+            };
+            (Some(named), None, config::Places::default())
+        }
+        None => (None, image, places),
+    }
+}
+
 /// Adds what the image's `devcontainer.json` describes, if it has one, to what is asked for.
-fn add_described(options: &mut Options) -> Result<(), Failure> {
-    let image = options.image.as_deref();
+fn add_described(options: &mut Options, named: Option<&mut Named>) -> Result<(), Failure> {
+    let forwards = &mut options.forwards;
+    let (image, places) = match named {
+        Some(named) => (named.image.as_deref(), &mut named.places),
+        None => (options.image.as_deref(), &mut options.places),
+    };
     let Some(build) = image.map(image::build).transpose()?.flatten() else {
         return Ok(());
     };
     for forward in build.forwards {
-        if options.forwards.iter().all(|it| it.port != forward.port) {
-            options.forwards.push(forward);
+        if forwards.iter().all(|it| it.port != forward.port) {
+            forwards.push(forward);
         }
     }
     if !build.mounts.is_empty() {
-        options.places.mounts.get_or_insert(build.mounts);
+        places.mounts.get_or_insert(build.mounts);
     }
     if !build.ignored.is_empty() {
         Report::stderr().print(&format!(
@@ -406,13 +431,15 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
             None
         }
     };
+    let DriveIn { drive, container } = args.drive;
+    let (mut named, image, places) = divided(container, args.image, args.places.into());
     let takes_git = !args.along.no_git && !config.no_git;
     let takes_logins = !args.along.no_registry_login;
     let flags = Options {
         size: args.size,
         speed: args.speed.into(),
-        image: args.image,
-        places: args.places.into(),
+        image,
+        places,
         jupyter_port: args.jupyter_port,
         no_jupyter: args.no_jupyter,
         open: args.open,
@@ -434,13 +461,14 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         ..launch.map_err(|error| Failure::new(Exit::Usage, error))?
     };
     let mut options = Options::choose(flags, config);
-    add_described(&mut options)?;
-    let (drive, fork_of) = match args.drive.generation {
-        Some(generation) => (args.drive.name.at(generation), Some(args.drive)),
-        None => (args.drive.name, None),
+    add_described(&mut options, named.as_mut())?;
+    let (drive, fork_of) = match drive.generation {
+        Some(generation) => (drive.name.at(generation), Some(drive)),
+        None => (drive.name, None),
     };
     Ok(Request {
         drive,
+        named,
         fork_of,
         options,
         from: args.from,

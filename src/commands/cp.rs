@@ -4,13 +4,14 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 
+use super::files::by_ssh;
 use super::flags::Reach;
 use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveAt;
 use crate::session;
-use crate::transfer::place::{InvalidPlaces, Place, order};
+use crate::transfer::place::{InvalidPlaces, Place, in_container, order};
 use crate::transfer::{Copying, Order};
 
 /// How it is called.
@@ -78,6 +79,11 @@ fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
     let first = places
         .first()
         .map_or(OsStr::new("FILE"), OsString::as_os_str);
+    let mut named = places.iter().filter_map(|place| in_container(place));
+    if let (Some(place), InvalidPlaces::BothHere) = (named.next(), &error) {
+        let error = anyhow!("{place} is a container that has a name of its own");
+        return Failure::new(Exit::Usage, error).hint(by_ssh(&place));
+    }
     let hint = match &error {
         InvalidPlaces::Name { given, .. } => format!("./{given} is a file on this computer"),
         InvalidPlaces::BothThere => {
@@ -104,6 +110,7 @@ mod tests {
     fn places_that_make_no_sense_are_refused_with_a_hint() {
         for (words, error, hint) in [
             ("a b", "nothing here names a drive", "cp FILE… NAME:PATH"),
+            ("a/b:c d", "a/b is a container", "sftp a..b.xdrive:PATH"),
             (
                 "a:b c:d",
                 "both sides are on drives",

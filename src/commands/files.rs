@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::{Context, block_on, key, print};
 use crate::config::{Reach, SUFFIX};
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveAt;
+use crate::ids::{DriveAt, DriveIn, DriveName};
 use crate::report;
 use crate::session::{self, Attributes, Entry, Kind, Look};
-use crate::transfer::place::Place;
+use crate::transfer::place::{Place, in_container};
 
 /// A file, as `ls --json` prints it (`src/cli/schemas/files.json`).
 #[derive(Debug, Serialize)]
@@ -51,6 +51,10 @@ pub(super) fn parsed(places: &[OsString], usage: &str) -> Result<(DriveAt, Vec<V
                 paths.push(path);
             }
             Place::Here(path) => {
+                if let Some(there) = in_container(place) {
+                    let error = anyhow!("{there} is a container that has a name of its own");
+                    return Err(Failure::new(Exit::Usage, error).hint(by_ssh(&there)));
+                }
                 let path = path.display();
                 return Err(wrong(anyhow!("{path} is no place on a drive")));
             }
@@ -58,6 +62,16 @@ pub(super) fn parsed(places: &[OsString], usage: &str) -> Result<(DriveAt, Vec<V
     }
     let drive = one.ok_or_else(|| wrong(anyhow!("no file was named")))?;
     Ok((drive, paths))
+}
+
+/// How files in a container with a name are reached.
+pub(super) fn by_ssh(place: &DriveIn<DriveName>) -> String {
+    format!(
+        "scp or sftp {}{SUFFIX}:PATH reaches files there, after xdrive ssh-config --write; /work is the \
+         same in all containers: {}:PATH",
+        place.word(),
+        place.drive
+    )
 }
 
 /// Lists what is at `place`. Returns the exit code.
@@ -193,6 +207,8 @@ mod tests {
         let (drive, paths) = parsed(&["demo@3:a", "demo@3:/b"]).unwrap();
         assert_eq!(drive.to_string(), "demo@3");
         assert_eq!(paths, [b"a".to_vec(), b"/b".to_vec()]);
+        let named = parsed(&["demo/tools:a"]).unwrap_err().to_string();
+        assert!(named.contains("demo..tools.xdrive:PATH"), "{named}");
         for (places, error) in [
             (&["demo:a", "other:b"][..], "on one drive"),
             (&["demo:a", "demo@3:a"], "on one drive"),

@@ -1,4 +1,4 @@
-//! `xdrive ports`: on which ports something listens in a drive's container.
+//! `xdrive ports`: on which ports something listens in a container of a drive.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use serde::Serialize;
 use super::flags::Reach;
 use super::{Context, key, print};
 use crate::failure::Failure;
-use crate::ids::{DriveName, InstanceId};
+use crate::ids::{ContainerName, DriveIn, DriveName, InstanceId, MAIN};
 use crate::report;
 use crate::session::{self, Listener};
 
 /// `xdrive ports`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The drive.
-    #[arg(value_name = "NAME")]
-    pub drive: DriveName,
+    /// The drive; with /CONTAINER a container of that name, else the main one.
+    #[arg(value_name = "NAME[/CONTAINER]")]
+    pub drive: DriveIn<DriveName>,
 
     /// One JSON document instead of text.
     ///
@@ -40,6 +40,7 @@ pub struct Args {
 struct Row<'a> {
     drive: &'a str,
     instance: &'a str,
+    container: &'a str,
     port: u16,
     addresses: &'a [String],
     program: &'a str,
@@ -55,21 +56,24 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         let xdrive = cloud.command.clone();
-        let request = super::request(args.drive.clone(), args.shared, reach);
+        let request = super::request_in(args.drive.clone(), args.shared, reach);
         let (instance, ports) = session::list_ports(request, cloud, key(&paths)?).await?;
-        let drive = args.drive.as_str();
         if args.json {
-            let rows = ports.iter().map(|it| row(drive, instance.as_str(), it));
+            let rows = ports
+                .iter()
+                .map(|it| row(&args.drive, instance.as_str(), it));
             return Ok(report::json(&rows.collect::<Vec<_>>()).map(|()| 0)?);
         }
-        print(&text(drive, &instance, &ports, &xdrive))
+        print(&text(&args.drive, &instance, &ports, &xdrive))
     })
 }
 
-fn row<'a>(drive: &'a str, instance: &'a str, it: &'a Listener) -> Row<'a> {
+fn row<'a>(place: &'a DriveIn<DriveName>, instance: &'a str, it: &'a Listener) -> Row<'a> {
+    let container = place.container.as_ref();
     Row {
-        drive,
+        drive: place.drive.as_str(),
         instance,
+        container: container.map_or(MAIN, ContainerName::as_str),
         port: it.port,
         addresses: &it.addresses,
         program: &it.program,
@@ -86,8 +90,13 @@ fn kind(it: &Listener) -> &'static str {
 }
 
 /// The drive's instance, its ports, and the command that forwards the first one of use.
-fn text(drive: &str, instance: &InstanceId, ports: &[Listener], xdrive: &str) -> String {
-    let mut text = format!("{drive} on {}\n", instance.its());
+fn text(
+    place: &DriveIn<DriveName>,
+    instance: &InstanceId,
+    ports: &[Listener],
+    xdrive: &str,
+) -> String {
+    let mut text = format!("{place} on {}\n", instance.its());
     if ports.is_empty() {
         text.push_str("  nothing listens in the container\n");
     }
@@ -104,7 +113,7 @@ fn text(drive: &str, instance: &InstanceId, ports: &[Listener], xdrive: &str) ->
         let port = it.port;
         let _ = writeln!(
             text,
-            "{xdrive} connect {drive} -L {port} leads there; in a shell ~C -L {port} does"
+            "{xdrive} connect {place} -L {port} leads there; in a shell ~C -L {port} does"
         );
     }
     text
@@ -129,8 +138,9 @@ mod tests {
             listener(40000, "node"),
         ];
         let instance = "i-1".parse().unwrap();
+        let demo = "demo".parse().unwrap();
         assert_eq!(
-            text("demo", &instance, &ports, "xdrive"),
+            text(&demo, &instance, &ports, "xdrive"),
             "demo on its instance (i-1)\n   \
              6006  127.0.0.1             python3\n   \
              7001  127.0.0.1             leads out of the container (-R)\n  \
@@ -138,6 +148,12 @@ mod tests {
              xdrive connect demo -L 6006 leads there; in a shell ~C -L 6006 does\n"
         );
         let nothing = "demo on its instance (i-1)\n  nothing listens in the container\n";
-        assert_eq!(text("demo", &instance, &[], "xdrive"), nothing);
+        assert_eq!(text(&demo, &instance, &[], "xdrive"), nothing);
+        let tools = "demo/tools".parse().unwrap();
+        let in_tools = text(&tools, &instance, &ports, "xdrive");
+        assert!(
+            in_tools.contains("connect demo/tools -L 6006"),
+            "{in_tools}"
+        );
     }
 }

@@ -8,16 +8,16 @@ use super::flags::Reach;
 use super::{Context, key};
 use crate::config::{KnownHosts, SUFFIX};
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveName, InvalidName};
+use crate::ids::{DriveIn, DriveName, InvalidDriveIn, InvalidName};
 use crate::report;
 use crate::session;
 
 /// `xdrive proxy`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The drive, or what ssh calls it: NAME.xdrive.
-    #[arg(value_name = "NAME", value_parser = drive)]
-    pub drive: DriveName,
+    /// The drive or a container of it, or what ssh calls them: NAME.xdrive, NAME..CONTAINER.xdrive.
+    #[arg(value_name = "NAME[/CONTAINER]", value_parser = place)]
+    pub drive: DriveIn<DriveName>,
 
     /// Connect although another caller has or had it.
     ///
@@ -30,9 +30,9 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// The drive of that name, or of that name for ssh.
-pub(super) fn drive(name: &str) -> Result<DriveName, InvalidName> {
-    name.strip_suffix(SUFFIX).unwrap_or(name).parse()
+/// The drive or container of that name, or of that name for ssh.
+pub(super) fn place(name: &str) -> Result<DriveIn<DriveName>, InvalidDriveIn<InvalidName>> {
+    DriveIn::parse_word(name.strip_suffix(SUFFIX).unwrap_or(name))
 }
 
 /// Connects. Returns the exit code.
@@ -44,13 +44,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         return Err(Failure::new(Exit::Usage, error).hint(format!(
             "{} ssh-config --write, and then ssh {}{SUFFIX}",
             context.which(&paths)?.command(&paths),
-            args.drive
+            args.drive.word()
         )));
     }
     // What it prints is amid the client's own words.
     report::set_quiet(true);
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(args.drive, args.shared, reach);
+    let request = super::request_in(args.drive, args.shared, reach);
     let known = KnownHosts::of(&paths);
     super::block_on(async {
         let cloud = context.open(&paths).await?;
@@ -69,9 +69,11 @@ mod tests {
             ("demo.xdrive", "demo"),
             ("a.b.xdrive", "a.b"),
             ("x.xdrive.xdrive", "x.xdrive"),
+            ("demo/tools", "demo/tools"),
+            ("demo..tools.xdrive", "demo/tools"),
         ] {
-            assert_eq!(drive(given).unwrap().as_str(), name);
+            assert_eq!(place(given).unwrap().to_string(), name);
         }
-        assert!(drive(".xdrive").is_err());
+        assert!(place(".xdrive").is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::cloud::Cloud;
 use crate::drive::tags;
 use crate::ec2::Ownership;
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveName;
+use crate::ids::{DriveName, MAIN};
 use crate::report;
 use crate::session::{self, Listed, Request};
 use crate::ssh::UserKey;
@@ -51,6 +51,8 @@ pub struct Args {
 struct Row {
     drive: String,
     instance: String,
+    /// The name of its container, `main` for the main one.
+    container: String,
     run: String,
     command: String,
     /// `running`, or `ended`.
@@ -166,6 +168,10 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
     let rows = runs.map(|run| Row {
         drive: drive.to_string(),
         instance: listed.instance.clone(),
+        container: match &*run.container {
+            "" => MAIN.to_owned(),
+            name => name.to_owned(),
+        },
         run: run.id.clone(),
         command: run.command.clone(),
         state: match run.status {
@@ -182,11 +188,19 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
     rows.collect()
 }
 
-/// A drive with its cost, and its runs below it.
+/// A drive with its cost, and its runs below it; with their containers if one has a name.
 fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
     let cost = listed.cost.lines().next().unwrap_or_default();
     let mut text = format!("{drive} on {cost}\n");
+    let shows_containers = rows.iter().any(|row| row.container != MAIN);
+    let width = rows.iter().map(|row| row.container.len()).max();
+    let width = width.unwrap_or_default();
     for row in rows {
+        let container = if shows_containers {
+            format!("  {:<width$}", row.container)
+        } else {
+            String::new()
+        };
         let state = match row.status {
             None => row.state.to_owned(),
             Some(status) => format!("ended with {status}"),
@@ -194,7 +208,7 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
         let (hours, minutes) = (row.seconds / 3600, row.seconds / 60 % 60);
         let _ = writeln!(
             text,
-            "  {}  {state}  {hours}:{minutes:02}:{:02}  since {}\n    {}",
+            "  {}{container}  {state}  {hours}:{minutes:02}:{:02}  since {}\n    {}",
             row.run,
             row.seconds % 60,
             row.since,

@@ -81,13 +81,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!(
             "{command} connect {} -t -- CMD…, and ~d leaves it",
-            request.drive
+            request.place()
         );
         return Err(Failure::new(Exit::Usage, anyhow!("a run has no terminal")).hint(hint));
     }
     if request.command.is_empty() {
         let command = context.which(&paths)?.command(&paths);
-        let hint = format!("{command} run {} -d -- CMD…", request.drive);
+        let hint = format!("{command} run {} -d -- CMD…", request.place());
         return Err(Failure::new(Exit::Usage, anyhow!("there is no command to run")).hint(hint));
     }
     if let Some(flag) = needs_session.filter(|_| args.detach) {

@@ -8,9 +8,9 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Paths;
-use crate::ids::DriveName;
+use crate::ids::{DriveIn, DriveName};
 
-/// What OpenSSH's client calls a drive: its name, with this behind it.
+/// What OpenSSH's client calls a drive, or a container of it: its word, with this behind it.
 pub const SUFFIX: &str = ".xdrive";
 
 /// The folder of these files.
@@ -24,9 +24,9 @@ impl KnownHosts {
         Self(paths.known_hosts.clone())
     }
 
-    /// Makes `key` (`ssh-ed25519 AAAA…`) the only one of the host that has `drive`.
-    pub fn write(&self, drive: &DriveName, key: &str) -> io::Result<()> {
-        let host = format!("{drive}{SUFFIX}");
+    /// Makes `key` (`ssh-ed25519 AAAA…`) the only one of the host that has `place`.
+    pub fn write(&self, place: &DriveIn<DriveName>, key: &str) -> io::Result<()> {
+        let host = format!("{}{SUFFIX}", place.word());
         std::fs::create_dir_all(&self.0)?;
         let file = tempfile::NamedTempFile::new_in(&self.0)?;
         std::fs::write(file.path(), format!("{host} {key}\n"))?;

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 33] = [
+const SCRIPTS: [(&str, &str); 34] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -28,6 +28,7 @@ const SCRIPTS: [(&str, &str); 33] = [
     ("session", include_str!("../../shell/host/session")),
     ("drive", include_str!("../../shell/host/drive")),
     ("container", include_str!("../../shell/host/container")),
+    ("containers", include_str!("../../shell/host/containers")),
     ("flatten.py", include_str!("../../shell/host/flatten.py")),
     ("pull.py", include_str!("../../shell/host/pull.py")),
     (

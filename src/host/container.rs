@@ -1,4 +1,4 @@
-//! Commands that run in the drive's container: the user's shell, and `-- CMD`.
+//! Commands that run in a container of the drive: the user's shell, and `-- CMD`.
 //!
 //! Nothing is run here: these are the strings for an SSH channel, which call `shell/host/enter.py`.
 //! A signal that is sent over SSH does not reach a process in a container, so a command first
@@ -10,13 +10,15 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::bundle::python;
-use crate::ids::{DriveName, random_id};
+use crate::ids::{ContainerName, DriveName, random_id};
 use crate::quote::{join, quote};
 
-/// The drive's container, running.
+/// A container of the drive, running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// Its name, `xdrive-NAME`.
+    /// What the drive calls it; none for the main one.
+    pub named: Option<ContainerName>,
+    /// Docker's name of it, `xdrive-DRIVE` or `xdrive-DRIVE..NAME`.
     pub name: String,
     /// Its address on the host's bridge, for forwards; no port is published.
     pub address: IpAddr,
@@ -41,7 +43,7 @@ pub enum Came {
     Running,
     /// It existed, stopped.
     Started,
-    /// It is the drive's first, or the first from another image.
+    /// It is the first of its name, or the first from another image.
     Created,
     /// It was made again from its own committed image, for this reason.
     Recreated(String),
@@ -116,7 +118,7 @@ const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 /// The same; `$1` is the file with the session's variables.
 const RECORDED_WITH_VARIABLES: &str = r#"echo $$ >"$0"; . "$1"; shift; exec "$@""#;
 
-/// As [`Container::terminal`], for a shell in the container of `drive` on a host that has not answered
+/// As [`Container::terminal`], for a shell in the main container of `drive` on a host that has not answered
 /// yet.
 #[must_use]
 pub fn shell_of(drive: &DriveName, terminal: &[String], git: Option<&str>) -> String {
@@ -222,6 +224,7 @@ mod tests {
 
     fn container() -> Container {
         Container {
+            named: None,
             name: "xdrive-demo".into(),
             address: [172, 17, 0, 2].into(),
             came: Came::Running,

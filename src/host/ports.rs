@@ -1,10 +1,11 @@
-//! The ports on which something in the drive's container listens. The other side is
+//! The ports on which something in a container of the drive listens. The other side is
 //! `shell/host/ports.py`.
 
 use serde::Deserialize;
 
 use super::facts::{Facts, ScriptError};
 use super::scripts::Host;
+use crate::ids::ContainerName;
 use crate::ssh::channel::{Output, Session};
 
 /// Jupyter's port in the container, that of `shell/host/jupyter_config.py`.
@@ -91,22 +92,30 @@ impl Listening {
 }
 
 impl Host {
-    /// What listens in the drive's container; nothing where none runs.
-    pub async fn listeners(&self) -> Result<Vec<Listener>, ScriptError> {
+    /// What listens in the container of this name, or in the main one; nothing where it does not run.
+    pub async fn listeners(
+        &self,
+        name: Option<&ContainerName>,
+    ) -> Result<Vec<Listener>, ScriptError> {
         const SCRIPT: &str = "ports.py list";
-        let output = self.run_python(SCRIPT).await?;
+        let output = self.run_python(&of(SCRIPT, name)).await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         let listeners = facts.get("listening").and_then(Listener::parse);
         listeners.ok_or_else(|| facts.garbled("listening"))
     }
 
-    /// Watches what listens in the drive's container.
-    pub async fn listening(&self) -> Result<Listening, ScriptError> {
+    /// Watches what listens there.
+    pub async fn listening(&self, name: Option<&ContainerName>) -> Result<Listening, ScriptError> {
         Ok(Listening {
-            session: self.exec_python("ports.py watch").await?,
+            session: self.exec_python(&of("ports.py watch", name)).await?,
             begun: Vec::new(),
         })
     }
+}
+
+/// The script with the container's name, which needs no quotes.
+fn of(script: &str, name: Option<&ContainerName>) -> String {
+    name.map_or_else(|| script.to_owned(), |name| format!("{script} {name}"))
 }
 
 #[cfg(test)]

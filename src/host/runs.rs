@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::container::CommandId;
+use crate::ids::ContainerName;
 use crate::quote::join;
 
 /// A request to run a command.
@@ -50,6 +51,9 @@ pub struct Run {
     pub id: String,
     /// Its words.
     pub command: String,
+    /// The container that it is for; empty for the main one, and for what an earlier version began.
+    #[serde(default)]
+    pub container: String,
     /// When it began, in seconds since 1970.
     pub began: f64,
     /// When it ended; none while it runs, and if it is lost.
@@ -93,6 +97,12 @@ impl Run {
         u64::try_from(seconds).unwrap_or_default()
     }
 
+    /// The name of its container; none for the main one.
+    #[must_use]
+    pub fn container_name(&self) -> Option<ContainerName> {
+        self.container.parse().ok()
+    }
+
     /// Its id.
     #[must_use]
     pub fn command_id(&self) -> Option<CommandId> {
@@ -117,6 +127,14 @@ mod tests {
             "written": [2, 0], "since": [0, 0], "last": "x"}"#;
         let run = Run::parse(fact).unwrap();
         assert!(run.runs() && run.last == "x");
+        assert_eq!(
+            run.container_name(),
+            None,
+            "it was begun by an earlier version"
+        );
+        let fact_in = fact.replace("\"ended\"", "\"container\": \"tools\", \"ended\"");
+        let named = Run::parse(&fact_in).unwrap().container_name();
+        assert_eq!(named, Some("tools".parse().unwrap()));
         assert_eq!(run.began_at().as_millisecond(), 1500);
         assert_eq!(run.length(moment(3.6)), 2);
         assert_eq!(run.command_id().unwrap().as_str(), "1f");

@@ -11,6 +11,7 @@
 mod along;
 mod arrive;
 mod build;
+mod containers;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -29,7 +30,7 @@ use super::places::Places;
 use super::pull::Pulled;
 use super::registry::RegistryLogin;
 use super::runs::{CommandOrder, Run};
-use crate::ids::{DriveName, SessionId};
+use crate::ids::{ContainerName, DriveName, SessionId};
 use crate::quote::quote;
 use crate::ssh::channel::Session;
 use crate::ssh::terminal::Terminal;
@@ -37,6 +38,7 @@ use crate::ssh::{Output, RemoteCommand, Ssh, SshError};
 
 pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
+pub use containers::{ContainerState, OnRecord, Removed};
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";
@@ -50,7 +52,7 @@ pub struct Host {
 /// The image that a container is to be made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
-    /// The one that the drive's container was made from; an error if it has none yet.
+    /// The one that the container was made from; an error if there is no such container yet.
     Kept,
     /// A registry reference that [`Host::pull`] has pulled.
     Reference(String),
@@ -67,11 +69,13 @@ pub struct LoadedImage {
     pub source: String,
 }
 
-/// A request to run the drive's container.
+/// A request to run a container of the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerOrder {
-    /// The drive's name: the container is `xdrive-NAME`, its host name NAME.
+    /// The drive's name, which is the host name of its main container.
     pub drive: DriveName,
+    /// Which container, and its host name; none for the main one.
+    pub named: Option<ContainerName>,
     /// The image to make it from.
     pub image: Image,
     /// The environment of everything in it. Values with newlines cannot be passed to docker.
@@ -203,7 +207,7 @@ impl Host {
         Ok(facts.all("gpu").map(str::to_owned).collect())
     }
 
-    /// Starts the drive's container, makes it, or makes it again, as `order` requires. Where the
+    /// Starts a container of the drive, makes it, or makes it again, as `order` requires. Where the
     /// machine has GPUs the container gets them, or is not made.
     pub async fn container(&self, order: &ContainerOrder) -> Result<Container, ScriptError> {
         let (source, image) = match &order.image {
@@ -221,6 +225,7 @@ impl Host {
                 "container start",
                 &[
                     ("XDRIVE_NAME", order.drive.as_str()),
+                    named(order.named.as_ref()),
                     ("XDRIVE_SOURCE", source),
                     ("XDRIVE_IMAGE", image),
                     ("XDRIVE_ENVIRONMENT", &environment.join("\n")),
@@ -236,31 +241,34 @@ impl Host {
             "recreated" => Came::Recreated(facts.require("because")?),
             _ => return Err(facts.garbled("came")),
         };
-        let container = running(&facts)?;
+        let container = running(&facts, order.named.as_ref())?;
         Ok(Container { came, ..container })
     }
 
-    /// The drive's container, if it runs and is whole. Starts nothing, and does not wait for other
-    /// commands that work on it.
-    pub async fn running(&self) -> Result<Option<Container>, ScriptError> {
-        let facts = self.run("container running", &[]).await?;
-        let name: String = facts.require("container")?;
-        if name == "none" {
+    /// The container of this name, or the main one, if it runs and is whole. Starts nothing, and does
+    /// not wait for other commands that work on it.
+    pub async fn running(
+        &self,
+        name: Option<&ContainerName>,
+    ) -> Result<Option<Container>, ScriptError> {
+        let facts = self.run("container running", &[named(name)]).await?;
+        if facts.require::<String>("container")? == "none" {
             return Ok(None);
         }
-        running(&facts).map(Some)
+        running(&facts, name).map(Some)
     }
 
-    /// Makes `token` `session`'s token for Jupyter, next to those of other attached sessions, and
-    /// starts Jupyter if it does not run. None if the image has no `JupyterLab`. Does not wait
+    /// Makes `token` `session`'s token for Jupyter in a container, the main one unless it has a `name`,
+    /// next to those of other attached sessions, and starts Jupyter if it does not run. None if the image has no `JupyterLab`. Does not wait
     /// until it listens. The token is sent on standard input.
     pub async fn jupyter(
         &self,
+        name: Option<&ContainerName>,
         session: &SessionId,
         token: &str,
     ) -> Result<Option<SocketAddr>, ScriptError> {
         const SCRIPT: &str = "container jupyter";
-        let command = call(SCRIPT, &[("XDRIVE_SESSION", &session.0)]);
+        let command = call(SCRIPT, &[named(name), ("XDRIVE_SESSION", &session.0)]);
         let output = self
             .ssh
             .run_named(SCRIPT, &command, token.as_bytes())
@@ -272,18 +280,23 @@ impl Host {
         }
     }
 
-    /// Waits until the Jupyter that was started listens, a minute at most.
-    pub async fn jupyter_listens(&self) -> Result<(), ScriptError> {
-        self.run("container listens", &[]).await.map(drop)
+    /// Waits until the Jupyter that was started there listens, a minute at most.
+    pub async fn jupyter_listens(&self, name: Option<&ContainerName>) -> Result<(), ScriptError> {
+        self.run("container listens", &[named(name)])
+            .await
+            .map(drop)
     }
 
-    /// Sends `signal` to a command and what it started; success if the command has ended.
+    /// Sends `signal` to a command in a container, the main one unless it has a `name`, and to what it
+    /// started; success if the command has ended.
     pub async fn signal(
         &self,
+        name: Option<&ContainerName>,
         command: &CommandId,
         signal: ContainerSignal,
     ) -> Result<(), ScriptError> {
         let inputs = [
+            named(name),
             ("XDRIVE_COMMAND", command.as_str()),
             ("XDRIVE_SIGNAL", signal.name()),
         ];
@@ -306,11 +319,12 @@ impl Host {
     /// connection is lost.
     #[must_use]
     pub fn ssh_server(&self, container: &Container, name: Option<&str>) -> String {
-        let container = ("XDRIVE_CONTAINER", container.name.as_str());
-        match name {
-            Some(name) => call("ssh serve", &[container, ("XDRIVE_SERVER", name)]),
-            None => call("ssh serve", &[container]),
-        }
+        let mut inputs = vec![
+            ("XDRIVE_CONTAINER", container.name.as_str()),
+            named(container.named.as_ref()),
+        ];
+        inputs.extend(name.map(|name| ("XDRIVE_SERVER", name)));
+        call("ssh serve", &inputs)
     }
 
     /// Likewise: an SFTP server for `container`, which [`super::sftp`] speaks to.
@@ -376,7 +390,8 @@ impl Host {
             .ok_or_else(|| facts.garbled("run"))
     }
 
-    /// The terminals that earlier sessions left on this host, the latest first.
+    /// The terminals that earlier sessions left on this host, the latest first; the name of one in a
+    /// container with a name ends in `..` and that.
     pub async fn left_terminals(&self) -> Result<Vec<String>, ScriptError> {
         const SCRIPT: &str = "terminal.py left";
         let output = self.run_python(SCRIPT).await?;
@@ -418,9 +433,15 @@ pub(super) fn terminal(name: &str, command: &str) -> Terminal {
     Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, command)
 }
 
-/// A container that runs.
-fn running(facts: &Facts) -> Result<Container, ScriptError> {
+/// The input that says which container of the drive a script is about.
+fn named(name: Option<&ContainerName>) -> (&'static str, &str) {
+    ("XDRIVE_NAMED", name.map_or("", ContainerName::as_str))
+}
+
+/// A container that runs, of this name.
+fn running(facts: &Facts, name: Option<&ContainerName>) -> Result<Container, ScriptError> {
     Ok(Container {
+        named: name.cloned(),
         name: facts.require("container")?,
         address: facts.require("address")?,
         came: Came::Running,

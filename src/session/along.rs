@@ -50,7 +50,8 @@ pub(super) async fn bring(
     let hosts = parts.reconciler.hosts();
     // A shell that was left finds this session's agent at the path of its former one.
     let name = if parts.request.is_shell() {
-        shell_name(inside, hosts.terminal(), &session)
+        let left = inside.left_shell(hosts.terminal());
+        shell_name(inside, left, &session)
     } else {
         session.0.clone()
     };
@@ -102,9 +103,10 @@ pub(super) fn shell_name(
     left: Option<&str>,
     session: &SessionId,
 ) -> String {
-    match (&inside.container.came, left) {
-        (Came::Running, Some(left)) => left.to_owned(),
+    match (&inside.container.came, left, &inside.container.named) {
+        (Came::Running, Some(left), _) => left.to_owned(),
         // An earlier session's shell has ended with its container.
-        _ => session.to_string(),
+        (_, _, None) => session.to_string(),
+        (_, _, Some(container)) => format!("{session}..{container}"),
     }
 }

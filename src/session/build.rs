@@ -100,7 +100,7 @@ pub(super) async fn image(
     Ok(Image::Loaded(loaded))
 }
 
-/// Runs these commands in a new container, one after the other. The first that fails is reported, and
+/// Runs these commands, if there are any, in a new container, one after the other. The first that fails is reported, and
 /// ends only that.
 pub(super) async fn finish(
     host: &Host,
@@ -108,6 +108,9 @@ pub(super) async fn finish(
     commands: &[String],
     report: &Report,
 ) -> Result<(), Failure> {
+    if commands.is_empty() {
+        return Ok(());
+    }
     let step = report.step("run postCreateCommand");
     for command in commands {
         let mut show = |line: &str| step.now(format!("postCreateCommand: {}", shown(line)));

@@ -1,4 +1,5 @@
-//! From a mounted drive to a running container, with Jupyter forwarded.
+//! From a mounted drive to a running container, with Jupyter forwarded: the main one, which always
+//! runs, and the one with a name if the session is in one.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,21 +12,21 @@ use crate::cloud::Cloud;
 use crate::config::Variables;
 use crate::ec2::Instance;
 use crate::failure::Failure;
-use crate::host::container::{Came, Container};
+use crate::host::container::{Came, CommandId, Container, ContainerSignal};
 use crate::host::facts::ScriptError;
 use crate::host::ports::JUPYTER_PORT;
 use crate::host::scripts::{ContainerOrder, Host, Image};
 use crate::host::{EarlyConnection, MountedDrive};
-use crate::ids::SessionId;
+use crate::ids::{ContainerName, SessionId};
 use crate::report::{self, Report, Step};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
-use super::{browser, build, container_failure, gpu, pull};
+use super::start::{came, described, image, left_in, start_named};
+use super::{browser, build, container_failure, gpu};
 use crate::access::Ready;
-use crate::launch::image::{self, ImageSource};
 
 /// What is printed where the container has Docker's socket.
 const DOCKER: &str = "Docker's socket is in the container (--docker): whoever reaches it is root on the \
@@ -35,6 +36,8 @@ const DOCKER: &str = "Docker's socket is in the container (--docker): whoever re
 pub(super) struct ContainerSession {
     pub(super) host: Host,
     pub(super) container: Container,
+    /// The terminal that an earlier session left in it, if it has a name.
+    left: Option<String>,
     notebook: Option<Arc<Notebook>>,
     jupyter: JoinSet<()>,
 }
@@ -68,8 +71,8 @@ impl Connections {
     }
 }
 
-/// Starts the container and opens the connections into it, unless both are `ready`; prints where
-/// Jupyter is.
+/// Starts the containers and opens the connections into the session's, unless both are `ready`;
+/// prints where Jupyter is.
 pub(super) async fn enter(
     request: &Request,
     session: &SessionId,
@@ -79,12 +82,18 @@ pub(super) async fn enter(
     report: &Report,
 ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let wanted = request.options.image.as_deref();
+    let known = mounted.source.as_deref();
+    let asked = match (wanted, known) {
+        (None, None) => Some(&*cloud.image),
+        (wanted, _) => wanted,
+    };
     let (image, ()) = tokio::try_join!(
-        image(host, mounted, request, &cloud.image, report),
+        image(host, asked, known, request, report),
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
     )?;
     let order = ContainerOrder {
         drive: request.drive.clone(),
+        named: None,
         image,
         environment: Vec::new(),
         places: request.options.places.clone(),
@@ -93,6 +102,7 @@ pub(super) async fn enter(
     let is_as_it_was = order.image == Image::Kept && order.places.are_kept();
     let running = ready.container.filter(|_| is_as_it_was);
     let is_ready = running.is_some();
+    let place = jupyter_place(&request.options).filter(|_| request.named.is_none());
     let (container, connections) = tokio::join!(
         async {
             match running {
@@ -100,30 +110,26 @@ pub(super) async fn enter(
                 None => host.container(&order).await,
             }
         },
-        Connections::open(ssh, jupyter_place(&request.options), ready.early, is_ready),
+        Connections::open(ssh, place, ready.early, is_ready),
     );
     let container = container.map_err(container_failure::of)?;
-    step.done(&match &container.came {
-        Came::Running => "the container runs".to_owned(),
-        Came::Started => "started the container".to_owned(),
-        Came::Created => "created the container".to_owned(),
-        Came::Recreated(why) => format!("recreated the container from its own image: {why}"),
-    });
-    let commands = match (&container.came, wanted) {
-        (Came::Created, Some(image)) => {
-            image::build(image)?.map_or_else(Vec::new, |it| it.commands)
-        }
-        _ => Vec::new(),
+    step.done(&came(&container));
+    let commands = described(&container, wanted)?;
+    if commands.is_empty() && request.named.is_none() {
+        return join(connections, host, container, session, report).await;
+    }
+    // They go stale meanwhile.
+    drop(connections);
+    build::finish(host, &container, &commands, report).await?;
+    let container = match &request.named {
+        None => container,
+        Some(named) => start_named(request, named, host, report).await?,
     };
-    let connections = if commands.is_empty() {
-        connections
-    } else {
-        // They go stale meanwhile.
-        drop(connections);
-        build::finish(host, &container, &commands, report).await?;
-        Connections::open(ssh, jupyter_place(&request.options), None, false).await
-    };
-    join(connections, host, container, session, report).await
+    let left = left_in(host, &container).await;
+    let connections = Connections::open(ssh, jupyter_place(&request.options), None, false).await;
+    let (mut inside, line) = join(connections, host, container, session, report).await?;
+    inside.left = left;
+    Ok((inside, line))
 }
 
 /// Enters a container that runs, over these connections.
@@ -155,6 +161,7 @@ impl ContainerSession {
         let mut inside = Self {
             host: host.clone(),
             container,
+            left: None,
             notebook: None,
             jupyter: JoinSet::new(),
         };
@@ -186,6 +193,7 @@ impl ContainerSession {
         forward.retarget(address);
         let notebook = Arc::new(Notebook {
             session: session.clone(),
+            container: self.container.named.clone(),
             token: token()?,
             forward,
             wanted,
@@ -223,6 +231,24 @@ impl ContainerSession {
             }
         }
         Ok(())
+    }
+
+    /// Sends `signal` to a command in the container.
+    pub(super) async fn signal(
+        &self,
+        command: &CommandId,
+        signal: ContainerSignal,
+    ) -> Result<(), ScriptError> {
+        let name = self.container.named.as_ref();
+        self.host.signal(name, command, signal).await
+    }
+
+    /// The terminal that an earlier session left in the container; `main` is that in the main one.
+    pub(super) fn left_shell<'a>(&'a self, main: Option<&'a str>) -> Option<&'a str> {
+        match self.container.named {
+            None => main,
+            Some(_) => self.left.as_deref(),
+        }
     }
 
     /// Continues over a new connection to the same host. Forwards reconnect by themselves.
@@ -288,6 +314,8 @@ impl ContainerSession {
 struct Notebook {
     /// The session that the token is for.
     session: SessionId,
+    /// The name of its container; none for the main one.
+    container: Option<ContainerName>,
     token: String,
     forward: Forward,
     /// Where it was requested on this computer.
@@ -302,7 +330,9 @@ struct Notebook {
 impl Notebook {
     /// Authorizes the token, and starts Jupyter unless it runs; false if the image has none.
     async fn start(&self, host: &Host) -> Result<bool, ScriptError> {
-        let Some(address) = host.jupyter(&self.session, &self.token).await? else {
+        let container = self.container.as_ref();
+        let started = host.jupyter(container, &self.session, &self.token);
+        let Some(address) = started.await? else {
             return Ok(false);
         };
         self.forward.retarget(address);
@@ -311,7 +341,7 @@ impl Notebook {
 
     /// Holds connections back until Jupyter listens.
     async fn listen(self: Arc<Self>, host: Host) {
-        let listens = host.jupyter_listens().await;
+        let listens = host.jupyter_listens(self.container.as_ref()).await;
         if let Err(ScriptError::Ssh(_)) = listens {
             return;
         }
@@ -364,50 +394,6 @@ impl Notebook {
             self.address()
         )
     }
-}
-
-/// Brings the image to the host, from this computer or from a registry, unless the drive has it.
-async fn image(
-    host: &Host,
-    mounted: &MountedDrive,
-    request: &Request,
-    default: &str,
-    report: &Report,
-) -> Result<Image, Failure> {
-    let logins = request.options.logins.as_ref();
-    let source = match (request.options.image.as_deref(), &mounted.source) {
-        (Some(given), _) => ImageSource::parse(given),
-        (None, Some(_)) => return Ok(Image::Kept),
-        (None, None) => ImageSource::parse(default),
-    };
-    let path = match source {
-        ImageSource::Reference(reference) if mounted.source.as_ref() == Some(&reference) => {
-            return Ok(Image::Kept);
-        }
-        ImageSource::Reference(reference) => {
-            return pull::pull(host, &reference, logins, report).await;
-        }
-        ImageSource::Folder(path) => {
-            let known = mounted.source.as_deref();
-            return build::image(host, &image::described(&path)?, known, logins, report).await;
-        }
-        ImageSource::Archive(path) => path,
-    };
-    let source = image::source_of(&path)?;
-    if mounted.source.as_ref() == Some(&source) {
-        return Ok(Image::Kept);
-    }
-    let step = report.step(format!("load the image {}", path.display()));
-    let file = tokio::fs::File::open(&path)
-        .await
-        .map_err(|error| image::unreadable(&path, error))?;
-    let loaded = host
-        .load_image(&source, file)
-        .await
-        .map_err(container_failure::of)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    step.done(&format!("loaded the image {name}"));
-    Ok(Image::Loaded(loaded))
 }
 
 /// A new token: 16 random bytes, in hexadecimal so that its URL fits a terminal's line.

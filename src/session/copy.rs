@@ -167,7 +167,7 @@ impl Session {
             let (ssh, scripts) = hosts.reach(host).await?;
             let (attached, container, files) = tokio::join!(
                 hosts.join(host, &session, &owner, lease),
-                scripts.running(),
+                scripts.running(None),
                 ssh.sibling(),
             );
             attached?;

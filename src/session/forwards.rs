@@ -23,6 +23,7 @@ use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::ports::Listener;
+use crate::ids::ContainerName;
 use crate::report::Report;
 use crate::ssh::forward::ForwardError;
 
@@ -133,12 +134,13 @@ impl Forwards {
         asked
     }
 
-    /// Offers the ports on which something in the container begins to listen, as long as it is
-    /// polled.
+    /// Offers the ports on which something in the container of this name, or in the main one, begins to
+    /// listen, as long as it is polled.
     pub(super) async fn offer(
         &self,
         drive: &SharedReconciler<'_>,
         instance: &Instance,
+        container: Option<&ContainerName>,
         output: &Output,
     ) -> std::convert::Infallible {
         loop {
@@ -150,7 +152,7 @@ impl Forwards {
                     .map(|(_, host)| host.clone())
             };
             if let Some(host) = host
-                && let Ok(mut listening) = host.listening().await
+                && let Ok(mut listening) = host.listening(container).await
             {
                 while let Some(listeners) = listening.next().await {
                     if let Some(line) = self.look(listeners) {

@@ -1,7 +1,7 @@
 //! Joining: another session leads on the drive's host, and this one becomes its guest.
 //!
-//! A guest mounts, starts and closes nothing. It waits until the leading session has started the
-//! container, opens a shell or command of its own in it, and renews the lease like every attached
+//! A guest mounts and closes nothing, and starts no container but one with a name that it is for. It
+//! waits until the leading session has started the main container, opens a shell or command of its own in it, and renews the lease like every attached
 //! session. `leave` has how it ends. A laptop whose key the host refuses can only wait until the
 //! lease of the others ends.
 
@@ -15,6 +15,7 @@ use super::ending::Ending;
 use super::local_ports::jupyter_place;
 use super::prompt::unless_ended;
 use super::room::Growth;
+use super::start::start_named;
 use super::state::Session;
 use crate::drive::reconcile::Holder;
 use crate::drive::{HostError, tags};
@@ -88,7 +89,8 @@ impl Session {
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
-        if !self.request.options.places.are_kept() {
+        let is_new = self.request.named.is_some() && entry.is_none();
+        if !is_new && !self.request.places().are_kept() {
             self.report.print(
                 "the container is that session's, and keeps the mounts and the Docker that it has",
             );
@@ -102,8 +104,14 @@ impl Session {
         let ending = match awaited {
             Awaited::Runs(container, room) => {
                 self.warn_if_full(room, Growth::AfterThisSession);
-                match self.enter_as_guest(&host, *container, connections).await {
-                    Ok((inside, line)) => self.stay(&host, inside, line).await,
+                match self.the_container(&host, *container).await {
+                    Ok(Ok(container)) => {
+                        match self.enter_as_guest(&host, container, connections).await {
+                            Ok((inside, line)) => self.stay(&host, inside, line).await,
+                            Err(failure) => Ending::Failed(failure),
+                        }
+                    }
+                    Ok(Err(ending)) => ending,
                     Err(failure) => Ending::Failed(failure),
                 }
             }
@@ -118,7 +126,31 @@ impl Session {
         Ok(Joined::Ended(host, ending))
     }
 
-    /// Waits until the leading session has started the container.
+    /// The container that this session is in, on a host where the main one runs: that or, started if
+    /// need be, the one with a name.
+    async fn the_container(
+        &mut self,
+        host: &Instance,
+        running: Container,
+    ) -> Result<Result<Container, Ending>, Failure> {
+        let Some(named) = self.request.named.as_ref() else {
+            return Ok(Ok(running));
+        };
+        if running.named.as_ref() == Some(&named.name) {
+            return Ok(Ok(running));
+        }
+        let Some((_, scripts)) = self.reconciler.hosts().link(&host.id) else {
+            let host = host.id.of(&self.request.drive);
+            return Err(anyhow!("the connection to {host} was lost").into());
+        };
+        let starting = start_named(&self.request, named, scripts, &self.report);
+        match unless_ended(&mut self.signals, &self.report, Box::pin(starting)).await {
+            Ok(started) => started.map(Ok),
+            Err(end) => Ok(Err(Ending::Asked(end))),
+        }
+    }
+
+    /// Waits until the leading session has started the main container.
     pub(super) async fn wait_for_container(&mut self, host: &Instance) -> Awaited {
         let step = self.report.step("wait for the container to run");
         let end = Instant::now() + START;
@@ -131,7 +163,7 @@ impl Session {
                     Some((_, scripts))
                         if contact.mounted != Mounted::Nothing && contact.closing.is_none() =>
                     {
-                        scripts.running().await.unwrap_or_default()
+                        scripts.running(None).await.unwrap_or_default()
                     }
                     _ => None,
                 };
@@ -172,7 +204,7 @@ impl Session {
         }
     }
 
-    /// Attaches this session to `host` as a guest of this name. Returns the entry if the container
+    /// Attaches this session to `host` as a guest of this name. Returns the entry if its container
     /// runs. It mostly does, so the connections are opened while the container is looked up.
     pub(super) async fn attach_as_guest(
         &mut self,
@@ -187,7 +219,7 @@ impl Session {
         let early = hosts.take_ready(&host.id).early;
         let (attached, container, connections) = tokio::join!(
             hosts.join(host, &session, owner, lease),
-            scripts.running(),
+            scripts.running(self.request.container()),
             Connections::open(&ssh, place, early, false),
         );
         attached?;

@@ -44,7 +44,8 @@ impl Session {
         let until = until.map_err(|error| self.not_kept(instance, error))?;
         let price = Cost::hourly(instance, &self.cloud.ec2).await;
         let (until_when, way_back) = if self.request.has_terminal() {
-            let back = format!("{command} connect {drive}  comes back to it");
+            let place = self.request.place();
+            let back = format!("{command} connect {place}  comes back to it");
             ("until", back)
         } else {
             let back = format!(
@@ -69,7 +70,8 @@ impl Session {
             instance.id.its()
         ));
         Failure::new(Exit::Failed, error).hint(format!(
-            "{command} connect {drive} comes back, {command} stop {drive} saves it"
+            "{command} connect {} comes back, {command} stop {drive} saves it",
+            self.request.place()
         ))
     }
 

@@ -1,4 +1,4 @@
-//! The ports on which something listens in a drive's container, looked at from any laptop. Nothing is
+//! The ports on which something listens in a container of a drive, looked at from any laptop. Nothing is
 //! launched for that, and no lease begins.
 
 use super::prompt::or_interrupted;
@@ -10,8 +10,8 @@ use crate::host::ports::Listener;
 use crate::ids::InstanceId;
 use crate::ssh::UserKey;
 
-/// What listens in the container of a drive that is up: its instance, and the ports. Fails if it is
-/// not up.
+/// What listens in the container of the request, of a drive that is up: its instance, and the ports.
+/// Fails if it is not up, or that container does not run.
 pub async fn list_ports(
     request: Request,
     cloud: Cloud,
@@ -20,7 +20,15 @@ pub async fn list_ports(
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
     let (instance, host) = session.reach_live(facts.host).await?;
-    let listeners = host.listeners();
+    let name = session.request.container();
+    if let Some(name) = name {
+        let running = host.running(Some(name));
+        let running = or_interrupted(&mut session.signals, &session.report, running).await?;
+        if running.map_err(anyhow::Error::new)?.is_none() {
+            return Err(session.no_container(&instance));
+        }
+    }
+    let listeners = host.listeners(name);
     let listeners = or_interrupted(&mut session.signals, &session.report, listeners).await?;
     let listeners = listeners.map_err(anyhow::Error::new)?;
     Ok((instance.id, listeners))

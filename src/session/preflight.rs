@@ -9,6 +9,7 @@ use anyhow::anyhow;
 
 use super::lookup::{Listing, may_retry, report_retry};
 use super::prompt::or_interrupted;
+use super::start::no_named;
 use super::state::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
@@ -102,10 +103,16 @@ impl Session {
         })
     }
 
-    /// Refuses a new drive without an image for its container, a drive that would have to shrink,
+    /// Refuses a new drive without an image for each container, a drive that would have to shrink,
     /// and a speed, of the options or the drive's settings, that its volume cannot have.
     pub(super) fn check_request(&self, drive: &DriveFacts) -> Result<(), Failure> {
         let (name, options) = (self.request.drive.as_str(), &self.request.options);
+        if let Some(named) = &self.request.named
+            && named.image.is_none()
+            && drive.largest.is_none()
+        {
+            return Err(no_named(&self.request, named));
+        }
         check_size(name, options, drive.largest, &self.cloud)?;
         check_speed(name, options, &drive.settings, drive.largest, &self.cloud)
     }

@@ -41,7 +41,7 @@ pub async fn proxy(
     let facts = session.check(listing).await?;
     let host = session.host_that_is_up(facts, "ssh")?;
     let host_key = tags::host_key(&host.tags).context("its host key is not recorded")?;
-    let recorded = known.write(&session.request.drive, host_key);
+    let recorded = known.write(&session.request.place(), host_key);
     recorded.map_err(|error| {
         let error = anyhow::Error::new(error).context("the host's key cannot be recorded for ssh");
         Failure::new(Exit::Config, error)
@@ -70,7 +70,9 @@ impl Session {
         let (container, connections) = match entry {
             Some((container, connections)) => (container, Some(connections)),
             None => match self.wait_for_container(host).await {
-                Awaited::Runs(container, _) => (*container, None),
+                Awaited::Runs(container, _) => {
+                    (self.running_container(host, *container).await?, None)
+                }
                 Awaited::Over => return Err(self.no_container(host)),
                 Awaited::Ended(ending) => return Ok(Err(ending)),
             },
@@ -87,7 +89,7 @@ impl Session {
         line: DedicatedConnection,
     ) -> Ending {
         let server = inside.host.ssh_server(&inside.container, None);
-        let again = format!("ssh {}{SUFFIX}", self.request.drive);
+        let again = format!("ssh {}{SUFFIX}", self.request.place().word());
         let cloud = &self.cloud;
         let drive = Mutex::new(&mut self.reconciler);
         let output = Output::Report(self.report.clone());

@@ -7,13 +7,13 @@ use anyhow::anyhow;
 
 use super::examine::Examination;
 use super::local_ports;
-use crate::config::Options;
+use crate::config::{Options, Places};
 use crate::drive::Goal;
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, DriveName};
+use crate::ids::{ContainerName, DriveAt, DriveIn, DriveName};
 use crate::launch::image;
 
 /// The default lease: how long an instance runs on without a sign of life from here. Longer than a
@@ -53,12 +53,38 @@ pub enum Task {
     Attach(Option<String>),
 }
 
+/// A container of the drive with a name, and what is asked of it. The drive's options are about the
+/// main one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its name.
+    pub name: ContainerName,
+    /// The image to make it from; none for the one as before.
+    pub image: Option<String>,
+    /// What it is to have of the host.
+    pub places: Places,
+}
+
+impl Named {
+    /// The container of this name, as it is.
+    #[must_use]
+    pub fn as_it_is(name: ContainerName) -> Self {
+        Self {
+            name,
+            image: None,
+            places: Places::default(),
+        }
+    }
+}
+
 /// The request of a session.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Request {
     /// The drive.
     pub drive: DriveName,
+    /// The container in which the session is; none for the main one.
+    pub named: Option<Named>,
     /// What the drive is to be a fork of, if it is not there yet.
     pub fork_of: Option<DriveAt>,
     /// Flags over configuration.
@@ -97,6 +123,7 @@ impl Request {
     pub fn of(drive: DriveName, options: Options) -> Self {
         Self {
             drive,
+            named: None,
             fork_of: None,
             options,
             from: None,
@@ -112,6 +139,30 @@ impl Request {
             task: Task::Connect,
             examination: None,
             credentials: None,
+        }
+    }
+
+    /// The name of the container in which the session is; none for the main one.
+    #[must_use]
+    pub fn container(&self) -> Option<&ContainerName> {
+        self.named.as_ref().map(|named| &named.name)
+    }
+
+    /// The drive and the container in which the session is, as they are typed.
+    #[must_use]
+    pub fn place(&self) -> DriveIn<DriveName> {
+        DriveIn {
+            drive: self.drive.clone(),
+            container: self.container().cloned(),
+        }
+    }
+
+    /// What the container in which the session is, is to have of the host.
+    #[must_use]
+    pub(super) fn places(&self) -> &Places {
+        match &self.named {
+            Some(named) => &named.places,
+            None => &self.options.places,
         }
     }
 
@@ -177,7 +228,7 @@ impl Request {
                 Failure::new(Exit::Usage, anyhow!("there is no terminal here for {what}")).hint(
                     format!(
                         "{xdrive} connect {} -- CMD… runs a command without one",
-                        self.drive
+                        self.place()
                     ),
                 ),
             );
@@ -190,13 +241,21 @@ impl Request {
         if !self.dry_run {
             local_ports::check_ports(&self.options)?;
         }
-        self.options.places.check().map_err(|why| {
-            Failure::new(Exit::Usage, anyhow!(why)).hint("each needs another CONTAINER")
-        })?;
-        match &self.options.image {
-            Some(image) => image::check_image(image),
-            None => Ok(()),
+        let named = self.named.as_ref();
+        let places = [Some(&self.options.places), named.map(|it| &it.places)];
+        for places in places.into_iter().flatten() {
+            places.check().map_err(|why| {
+                Failure::new(Exit::Usage, anyhow!(why)).hint("each needs another CONTAINER")
+            })?;
         }
+        let images = [
+            self.options.image.as_deref(),
+            named.and_then(|it| it.image.as_deref()),
+        ];
+        images
+            .into_iter()
+            .flatten()
+            .try_for_each(image::check_image)
     }
 }
 

@@ -303,16 +303,16 @@ impl Session {
         Ok(())
     }
 
-    /// The id of the run to attach to, on the drive's instance.
+    /// The run to attach to, on the drive's instance.
     pub(super) async fn choose_run(
         &mut self,
         instance: Option<Instance>,
         wanted: Option<&str>,
-    ) -> Result<String, Failure> {
+    ) -> Result<Run, Failure> {
         let (_, _, runs) = self.runs(instance).await?;
         let (there, ended): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.is_kept);
         if let Some(run) = chosen(&there, wanted) {
-            return Ok(run.id.clone());
+            return Ok(run.clone());
         }
         match wanted.and_then(|_| chosen(&ended, wanted)) {
             Some(run) => Err(self.has_ended(run)),
@@ -384,6 +384,7 @@ mod tests {
         let run = |id: &str| Run {
             id: id.to_owned(),
             command: String::new(),
+            container: String::new(),
             began: 0.0,
             ended: None,
             status: None,

@@ -47,8 +47,8 @@ pub(super) async fn run_shell(
         let mut drive = reconnector.drive.lock().await;
         let session = drive.session().clone();
         // A shell that was left is taken up again by a shell alone.
-        let left = drive.hosts().terminal().filter(|_| command.is_empty());
-        shell_name(inside, left, &session)
+        let left = inside.left_shell(drive.hosts().terminal());
+        shell_name(inside, left.filter(|_| command.is_empty()), &session)
     };
     let terminal = inside.host.terminal(&name, &program);
     // Before it is asked for, as with one without a terminal.
@@ -180,7 +180,7 @@ pub(super) async fn run_command(
             },
             signal = signals.next() => match signal {
                 Signal::End(End::Interrupt { again: false }) => {
-                    match inside.host.signal(&id, ContainerSignal::Interrupt).await {
+                    match inside.signal(&id, ContainerSignal::Interrupt).await {
                         // The shell reports a lost connection; a second Ctrl-C ends the session.
                         Ok(()) | Err(ScriptError::Ssh(_)) => {}
                         Err(error) => return Err(error.into()),
@@ -214,7 +214,7 @@ pub(super) async fn run_command(
 async fn hang_up(inside: &ContainerSession, id: &CommandId) {
     let asked = async {
         tokio::join!(
-            inside.host.signal(id, ContainerSignal::Hangup),
+            inside.signal(id, ContainerSignal::Hangup),
             inside.host.leave_command(id, ""),
         )
     };

@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// Informs `access` that a host is live, so that its first connection also claims it, and opens
-    /// a shell in the container as it is.
+    /// a shell in the main container as it is, if that is asked for.
     pub(super) fn prepare_for_live_host(&mut self) {
         let request = &self.request;
         let lease = request.lease();
@@ -221,6 +221,7 @@ impl Session {
         // Another image or other mounts would end a shell in the container as it is, and variables are brought first.
         let options = &request.options;
         let is_shell = request.is_shell()
+            && request.named.is_none()
             && options.image.is_none()
             && options.places.are_kept()
             && options.variables.is_empty()

@@ -235,7 +235,7 @@ impl Session {
         };
         let (request, cloud) = (&self.request, &self.cloud);
         self.port = inside.port().or(self.port);
-        let hint = format!("{} connect {}", cloud.command, request.drive);
+        let hint = format!("{} connect {}", cloud.command, request.place());
         let drive = Mutex::new(&mut self.reconciler);
         let (sender, mut messages) = mpsc::unbounded_channel();
         let output = match command {
@@ -303,6 +303,7 @@ impl Session {
                 };
                 let saved = || reconnect::rule(lease, cloud.timing.grace);
                 self.report.note(&rule(request, saved));
+                let name = request.container();
                 let shell = run_shell(
                     &mut inside,
                     line,
@@ -313,7 +314,7 @@ impl Session {
                 );
                 tokio::select! {
                     ended = shell => ended,
-                    never = forwards.offer(&drive, instance, &output) => match never {},
+                    never = forwards.offer(&drive, instance, name, &output) => match never {},
                 }
             };
             if matches!(ended, Ok(Ending::Exit(_))) {

@@ -10,6 +10,7 @@ use crate::cloud::Cloud;
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::container::Container;
 use crate::ssh::UserKey;
 
 /// Fails unless the drive of `request` is up, for `visitor`, such as `code`. No host is asked.
@@ -44,17 +45,36 @@ impl Session {
 
     /// The failure of a visit to a drive that is not up, or not any more.
     pub(super) fn not_up(&self, error: &anyhow::Error) -> Failure {
-        let (command, drive) = (&self.cloud.command, &self.request.drive);
+        let (command, place) = (&self.cloud.command, self.request.place());
         Failure::new(Exit::Unavailable, anyhow!("{error:#}"))
-            .hint(format!("{command} connect {drive} brings it up"))
+            .hint(format!("{command} connect {place} brings it up"))
     }
 
     /// The failure of a visit to `host` where the container does not run.
     pub(super) fn no_container(&self, host: &Instance) -> Failure {
         let (drive, host) = (&self.request.drive, host.id.its());
+        let which = self.request.container();
+        let which = which.map_or_else(String::new, |name| format!(" {name}"));
         self.not_up(&anyhow!(
-            "{drive} is on {host}, where its container does not run"
+            "{drive} is on {host}, where its container{which} does not run"
         ))
+    }
+
+    /// The container that is visited, on a host where the main one runs, which is `running`.
+    pub(super) async fn running_container(
+        &mut self,
+        host: &Instance,
+        running: Container,
+    ) -> Result<Container, Failure> {
+        let Some(name) = self.request.container() else {
+            return Ok(running);
+        };
+        let link = self.reconciler.hosts().link(&host.id);
+        let found = match link {
+            Some((_, scripts)) => scripts.running(Some(name)).await.unwrap_or_default(),
+            None => None,
+        };
+        found.ok_or_else(|| self.no_container(host))
     }
 
     /// The failure of a visit that could not attach to `host`.

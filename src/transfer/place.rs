@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
 use super::order::Order;
-use crate::ids::{DriveAt, InvalidDriveAt};
+use crate::ids::{DriveAt, DriveIn, DriveName, InvalidDriveAt};
 
 /// A place that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +67,13 @@ impl Place {
             }),
         }
     }
+}
+
+/// The container with a name that is meant by `NAME/CONTAINER:PATH`, which is a path here as for scp.
+pub(crate) fn in_container(given: &OsStr) -> Option<DriveIn<DriveName>> {
+    let given = given.to_str()?;
+    let place: DriveIn<DriveName> = given.split_once(':')?.0.parse().ok()?;
+    place.container.is_some().then_some(place)
 }
 
 /// The drive, or the generation of it, and what is copied between it and this computer.

@@ -29,7 +29,7 @@ pub struct Arrived {
     pub lock: ClientLock,
     /// The drive; none if the facts were not whole: mount it again.
     pub mounted: Option<MountedDrive>,
-    /// The container, if it runs just as [`Host::container`] would have it with the drive's own
+    /// The main container, if it runs just as [`Host::container`] would have it with the drive's own
     /// image.
     pub container: Option<Container>,
     /// The terminal for a shell in it: the latest that was left, else one with the session's name.
@@ -57,7 +57,7 @@ impl Host {
         let arrived = lock.map(|lock| Arrived {
             lock,
             mounted: MountedDrive::read(&facts).ok(),
-            container: running(&facts).ok(),
+            container: running(&facts, None).ok(),
             terminal: facts.get("terminal").map(str::to_owned),
         });
         Ok((Self { ssh }, contact, arrived))

@@ -151,6 +151,7 @@ impl Parts {
         steps.end("image");
         let order = ContainerOrder {
             drive: drive.parse()?,
+            named: None,
             image,
             environment: Vec::new(),
             places: Places::default(),
@@ -161,8 +162,9 @@ impl Parts {
         let jupyter = {
             let host = host.clone();
             tokio::spawn(async move {
-                host.jupyter(&SessionId("one".into()), "token").await?;
-                host.jupyter_listens().await
+                host.jupyter(None, &SessionId("one".into()), "token")
+                    .await?;
+                host.jupyter_listens(None).await
             })
         };
         let command = container.command(&CommandId::new()?, "XDRIVE_NOTICE=30", &command(change));

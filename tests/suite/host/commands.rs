@@ -159,7 +159,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     tokio::time::timeout(DEADLINE, asleep).await.unwrap();
     machine
         .host
-        .signal(&id, ContainerSignal::Interrupt)
+        .signal(None, &id, ContainerSignal::Interrupt)
         .await
         .unwrap();
     let output = running.await.unwrap();
@@ -169,7 +169,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     );
     machine
         .host
-        .signal(&id, ContainerSignal::Interrupt)
+        .signal(None, &id, ContainerSignal::Interrupt)
         .await
         .unwrap();
 }

@@ -21,7 +21,7 @@ async fn status(machine: &Machine, address: &str, path: &str) -> String {
 
 /// Checks that the variables of a session are those of the kernels that begin by its token.
 async fn kernels_have_variables(machine: &Machine, address: &str) {
-    let container = machine.host.running().await.unwrap().unwrap();
+    let container = machine.host.running(None).await.unwrap().unwrap();
     let session = SessionId("two".into());
     let variables = "export SECRET='kept-4711'\n";
     let brought = machine.host.bring(&container, &session, variables);
@@ -54,12 +54,12 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
 
     let address = machine
         .host
-        .jupyter(&SessionId("one".into()), "first-token")
+        .jupyter(None, &SessionId("one".into()), "first-token")
         .await
         .unwrap()
         .unwrap()
         .to_string();
-    machine.host.jupyter_listens().await.unwrap();
+    machine.host.jupyter_listens(None).await.unwrap();
     for path in [
         "lab",
         "lab?token=wrong",
@@ -78,7 +78,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
             let session = SessionId(session.into());
             machine
                 .host
-                .jupyter(&session, token)
+                .jupyter(None, &session, token)
                 .await
                 .unwrap()
                 .unwrap()
@@ -146,7 +146,7 @@ async fn an_image_without_jupyter_says_so() {
     assert_eq!(
         machine
             .host
-            .jupyter(&SessionId("one".into()), "token")
+            .jupyter(None, &SessionId("one".into()), "token")
             .await
             .unwrap(),
         None

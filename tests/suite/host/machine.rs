@@ -401,6 +401,7 @@ pub(super) async fn soon<T>(waiting: impl Future<Output = T>) -> T {
 pub(super) fn order(image: Image, environment: &[(&str, &str)]) -> ContainerOrder {
     ContainerOrder {
         drive: "demo".parse().unwrap(),
+        named: None,
         image,
         environment: environment
             .iter()

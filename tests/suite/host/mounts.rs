@@ -113,7 +113,7 @@ async fn what_dockers_socket_starts_is_stopped_and_not_committed() {
         .await;
     let runs = "docker ps --format '{{.Names}}' | sort";
     assert_eq!(machine.sh(runs).await, "other\nxdrive-demo\n");
-    let found = machine.host.running().await.unwrap().unwrap();
+    let found = machine.host.running(None).await.unwrap().unwrap();
     assert_eq!((found.name.as_str(), found.docker), ("xdrive-demo", true));
     let same = machine.host.container(&with(Image::Kept, None, None)).await;
     assert_eq!(same.unwrap().came, Came::Running);

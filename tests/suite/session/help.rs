@@ -11,12 +11,13 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 38] = [
+const COMMANDS: [&str; 39] = [
     "",
     "connect",
     "run",
     "attach",
     "logs",
+    "containers",
     "ports",
     "ps",
     "list",

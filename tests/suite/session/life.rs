@@ -10,7 +10,7 @@ use super::site::{SESSION, Site};
 const LINK: &str = "\x1b]8;;";
 
 /// Jupyter's address on the screen, which is too short to be wrapped.
-fn address(pty: &Pty) -> String {
+pub(super) fn address(pty: &Pty) -> String {
     let shown = pty.contents();
     let start = shown.find("http://127.0.0.1:").unwrap();
     shown[start..].split_whitespace().next().unwrap().to_owned()
@@ -18,7 +18,7 @@ fn address(pty: &Pty) -> String {
 
 /// The status of the answer. Jupyter takes half a minute to start on a busy computer, and longer on a
 /// slow one; what is forwarded to it waits for that.
-fn fetch(url: &str) -> String {
+pub(super) fn fetch(url: &str) -> String {
     let arguments = [
         "-s",
         "-o",

@@ -12,6 +12,7 @@ mod builds;
 mod cheapest;
 mod completions;
 mod connection_lost;
+mod containers;
 mod discarded;
 mod doctor;
 mod dry_run;

@@ -37,7 +37,7 @@ fn leading(site: &Site, image: &str) -> Running {
 }
 
 /// The user's own configuration for ssh, once xdrive is included there.
-fn configured(site: &Site) -> PathBuf {
+pub(super) fn configured(site: &Site) -> PathBuf {
     site.run(&["ssh-config", "--write"])
         .is(0)
         .reports("NAME.xdrive");
@@ -74,7 +74,7 @@ fn client(site: &Site, words: &[&str]) -> Command {
 }
 
 /// Its output; it ends well.
-fn ran(site: &Site, words: &[&str]) -> String {
+pub(super) fn ran(site: &Site, words: &[&str]) -> String {
     let output = client(site, words).output().unwrap();
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -100,7 +100,7 @@ fn fed(mut command: Command, input: &[u8]) -> Output {
 
 /// Ends the session that leads, once no other client is attached: a proxy ends a moment after its
 /// client.
-fn end(site: &Site, lead: Running) {
+pub(super) fn end(site: &Site, lead: Running) {
     let init = recorded(site, "init.json").as_raw_nonzero();
     let host = PathBuf::from(format!("/proc/{init}/root"));
     let clients = || {

@@ -153,7 +153,7 @@ async fn scripts(kind: Kind, ssh: Ssh) -> (String, usize) {
     };
     let lock = host.hold(&order).await;
     if kind == Kind::Script {
-        let mut listening = host.listening().await.unwrap();
+        let mut listening = host.listening(None).await.unwrap();
         assert_eq!(listening.next().await, None);
         return (lock.unwrap_err().to_string(), 0);
     }

@@ -45,7 +45,7 @@ const DRIVER: &str = r#"
 import json, os, pty, subprocess, sys, termios
 import enter, inside
 folder, way, differs = os.environ["FOLDER"], *sys.argv[1:]
-inside.LAYER, inside.SETTINGS, inside.STATES = f"{folder}/layer", folder, folder
+inside.RECORDS, inside.SETTINGS, inside.STATES = folder, folder, folder
 enter.FOLDER = f"{folder}/entered"
 name = "xdrive-demo"
 def write(path, value):
@@ -122,7 +122,10 @@ fn entered(way: &str, runc: &str, differs: &str) -> Entered {
 
 /// What keeps runc out of it, and what makes that so.
 const REASONS: [(&str, &str); 11] = [
-    ("there is no record of it", "os.unlink(inside.LAYER)"),
+    (
+        "there is no record of it",
+        "os.unlink(f'{inside.RECORDS}/layer')",
+    ),
     ("it is another container", "name = 'other'"),
     (
         "runc does not know it",
@@ -170,6 +173,14 @@ fn a_container_that_runc_enters_is_not_entered_by_docker() {
         let found = entered(way, "starts", "");
         assert_eq!(found, Entered::as_if("runc", 7, ""), "{way}");
     }
+    // Nor one with a name of its own, whose record is in its own folder.
+    let named = "name = 'xdrive-demo..tools'; os.makedirs(f'{folder}/containers/tools'); \
+                 os.rename(f'{folder}/layer', f'{folder}/containers/tools/layer'); \
+                 write('0f/config.v2.json', {'Name': f'/{name}'})";
+    assert_eq!(
+        entered("pipes", "starts", named),
+        Entered::as_if("runc", 7, "")
+    );
     // A command that was to have a terminal of runc's, and got none, does not go on.
     let found = entered("kept terminal", "starts", "");
     assert_eq!(found, Entered::as_if("runc", 0, "runc gave no terminal"));

@@ -1,0 +1,132 @@
+//! How containers come to run: the image that one is made from, and those that have a name.
+
+use anyhow::anyhow;
+
+use super::request::{Named, Request};
+use super::{build, container_failure, pull};
+use crate::failure::{Exit, Failure};
+use crate::host::container::{Came, Container};
+use crate::host::scripts::{ContainerOrder, Host, Image};
+use crate::launch::image::{self, ImageSource};
+use crate::report::Report;
+
+/// Starts a container that has a name, on a host where the main one runs; makes it if there is an
+/// image for that.
+pub(super) async fn start_named(
+    request: &Request,
+    named: &Named,
+    host: &Host,
+    report: &Report,
+) -> Result<Container, Failure> {
+    let wanted = named.image.as_deref();
+    let containers = host.containers().await.map_err(container_failure::of)?;
+    let known = containers
+        .into_iter()
+        .find(|it| it.name.as_ref() == Some(&named.name));
+    let known = known.map(|it| it.source);
+    if wanted.is_none() && known.is_none() {
+        return Err(no_named(request, named));
+    }
+    let image = image(host, wanted, known.as_deref(), request, report).await?;
+    let order = ContainerOrder {
+        drive: request.drive.clone(),
+        named: Some(named.name.clone()),
+        image,
+        environment: Vec::new(),
+        places: named.places.clone(),
+    };
+    let step = report.step(format!("start the container {}", named.name));
+    let container = host.container(&order).await;
+    let container = container.map_err(container_failure::of)?;
+    step.done(&came(&container));
+    let commands = described(&container, wanted)?;
+    build::finish(host, &container, &commands, report).await?;
+    Ok(container)
+}
+
+/// The failure of a request for a container that is not there, and for which no image was given.
+pub(super) fn no_named(request: &Request, named: &Named) -> Failure {
+    let (drive, name) = (&request.drive, &named.name);
+    let error = anyhow!("{drive} has no container {name} yet, and no image was given for it");
+    Failure::new(Exit::Unavailable, error).hint("--image IMAGE makes it")
+}
+
+/// How a container came to run, as a line.
+pub(super) fn came(container: &Container) -> String {
+    let name = container.named.as_ref();
+    let name = name.map_or_else(String::new, |name| format!(" {name}"));
+    match &container.came {
+        Came::Running => format!("the container{name} runs"),
+        Came::Started => format!("started the container{name}"),
+        Came::Created => format!("created the container{name}"),
+        Came::Recreated(why) => {
+            format!("recreated the container{name} from its own image: {why}")
+        }
+    }
+}
+
+/// The commands that the description of its image has for a container that was made just now.
+pub(super) fn described(
+    container: &Container,
+    image: Option<&str>,
+) -> Result<Vec<String>, Failure> {
+    match (&container.came, image) {
+        (Came::Created, Some(image)) => {
+            Ok(image::build(image)?.map_or_else(Vec::new, |it| it.commands))
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The terminal that an earlier session left in a container with a name, if that ran on.
+pub(super) async fn left_in(host: &Host, container: &Container) -> Option<String> {
+    let (Some(name), Came::Running) = (&container.named, &container.came) else {
+        return None;
+    };
+    // Without an answer there is a new shell, and the old one stays.
+    let left = host.left_terminals().await.unwrap_or_default();
+    let end = format!("..{name}");
+    left.into_iter().find(|terminal| terminal.ends_with(&end))
+}
+
+/// Brings the `asked` image to the host, from this computer or from a registry, unless the container
+/// was made from that, which is `known`.
+pub(super) async fn image(
+    host: &Host,
+    asked: Option<&str>,
+    known: Option<&str>,
+    request: &Request,
+    report: &Report,
+) -> Result<Image, Failure> {
+    let logins = request.options.logins.as_ref();
+    let Some(asked) = asked else {
+        return Ok(Image::Kept);
+    };
+    let path = match ImageSource::parse(asked) {
+        ImageSource::Reference(reference) if known == Some(&*reference) => {
+            return Ok(Image::Kept);
+        }
+        ImageSource::Reference(reference) => {
+            return pull::pull(host, &reference, logins, report).await;
+        }
+        ImageSource::Folder(path) => {
+            return build::image(host, &image::described(&path)?, known, logins, report).await;
+        }
+        ImageSource::Archive(path) => path,
+    };
+    let source = image::source_of(&path)?;
+    if known == Some(&*source) {
+        return Ok(Image::Kept);
+    }
+    let step = report.step(format!("load the image {}", path.display()));
+    let file = tokio::fs::File::open(&path)
+        .await
+        .map_err(|error| image::unreadable(&path, error))?;
+    let loaded = host
+        .load_image(&source, file)
+        .await
+        .map_err(container_failure::of)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    step.done(&format!("loaded the image {name}"));
+    Ok(Image::Loaded(loaded))
+}
