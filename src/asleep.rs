@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use crate::ec2::{self, Ec2};
-use crate::host::scripts::OnRecord;
+use crate::host::on_record::OnRecord;
 use crate::host::sftp::{Sftp, SftpError};
 use crate::ids::{DriveName, SnapshotId};
 

@@ -6,7 +6,7 @@ use super::blocks::Blocks;
 use super::layers::joined;
 use super::reader::Reader;
 use super::tree::failed;
-use crate::host::scripts::{ContainerState, OnRecord};
+use crate::host::on_record::{ContainerState, OnRecord};
 use crate::host::sftp::SftpError;
 
 /// The folder with xdrive's records on the drive, which are those of the main container.

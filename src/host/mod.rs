@@ -12,6 +12,7 @@ mod early;
 pub mod facts;
 pub(crate) mod logs;
 mod mount;
+pub mod on_record;
 pub mod places;
 pub mod ports;
 pub mod pull;

@@ -38,7 +38,7 @@ use crate::ssh::{Output, RemoteCommand, Ssh, SshError};
 
 pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
-pub use containers::{ContainerState, OnRecord, Removed};
+pub use containers::Removed;
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";

@@ -14,7 +14,7 @@ use crate::host::scripts::{Host, Removed};
 use crate::ids::{ContainerName, InstanceId};
 use crate::ssh::UserKey;
 
-pub use crate::host::scripts::{ContainerState, OnRecord};
+pub use crate::host::on_record::{ContainerState, OnRecord};
 
 /// The containers of the drive of `request`, the main one first; and its instance, if it is up, else
 /// those of its newest snapshot.

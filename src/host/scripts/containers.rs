@@ -2,31 +2,8 @@
 
 use super::{Host, named};
 use crate::host::facts::ScriptError;
+use crate::host::on_record::OnRecord;
 use crate::ids::ContainerName;
-
-/// A container that is on record on the drive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnRecord {
-    /// Its name; none for the main one.
-    pub name: Option<ContainerName>,
-    /// Whether it runs.
-    pub state: ContainerState,
-    /// What it was made from: a reference, or [`LoadedImage::source`](super::LoadedImage::source).
-    pub source: String,
-}
-
-/// What a container does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContainerState {
-    /// It runs.
-    Running,
-    /// It is there, and nothing runs in it.
-    Stopped,
-    /// It is made again from its own image the next time.
-    Gone,
-    /// The drive is asleep, and all of it.
-    Asleep,
-}
 
 /// How a removal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,44 +35,5 @@ impl Host {
             None if facts.yes("removed") => Removed::Yes,
             None => Removed::NotThere,
         })
-    }
-}
-
-impl OnRecord {
-    /// Parses the value of a fact `listed`.
-    fn parse(fact: &str) -> Option<Self> {
-        let mut words = fact.splitn(3, ' ');
-        let (state, name, source) = (words.next()?, words.next()?, words.next()?);
-        Some(Self {
-            name: match name {
-                crate::ids::MAIN => None,
-                name => Some(name.parse().ok()?),
-            },
-            state: match state {
-                "running" => ContainerState::Running,
-                "stopped" => ContainerState::Stopped,
-                "gone" => ContainerState::Gone,
-                _ => return None,
-            },
-            source: source.to_owned(),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_container_on_record_is_parsed() {
-        let parsed = OnRecord::parse("stopped tools a b").unwrap();
-        assert_eq!(parsed.name, Some("tools".parse().unwrap()));
-        assert_eq!(parsed.state, ContainerState::Stopped);
-        assert_eq!(parsed.source, "a b");
-        let main = OnRecord::parse("running main busybox").unwrap();
-        assert_eq!((main.name, main.state), (None, ContainerState::Running));
-        for garbled in ["running main", "asleep main x", "running Tools x"] {
-            assert_eq!(OnRecord::parse(garbled), None, "{garbled}");
-        }
     }
 }
