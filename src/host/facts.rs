@@ -280,10 +280,9 @@ mod tests {
     #[test]
     fn exit_codes_are_those_of_the_scripts() {
         let prelude = include_str!("../../shell/host/prelude");
-        let listed = prelude.lines().find(|line| line.starts_with("FAILED=1 "));
         let pull = include_str!("../../shell/host/pull.py").replace(" = ", "=");
         let keeper = include_str!("../../shell/host/keeper.py").replace(" = ", "=");
-        let words: Vec<&str> = listed.unwrap().split(' ').collect();
+        let words: Vec<&str> = prelude.split_whitespace().collect();
         for (name, code) in [
             ("CLOSING", CLOSING),
             ("BUSY", BUSY),
@@ -292,6 +291,8 @@ mod tests {
             ("NO_DEVICE", NO_DEVICE),
             ("STILL_MOUNTED", STILL_MOUNTED),
             ("NO_GPU", NO_GPU),
+            ("BAD_MOUNT", BAD_MOUNT),
+            ("NOT_BUILT", NOT_BUILT),
             ("NOT_ON_DRIVE", NOT_ON_DRIVE),
         ] {
             assert!(words.contains(&format!("{name}={code}").as_str()), "{name}");
