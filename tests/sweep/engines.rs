@@ -7,7 +7,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use libtest_mimic::{Completion, Trial};
@@ -55,7 +55,7 @@ pub(crate) fn trials() -> [Trial; 2] {
     .map(|(name, run)| {
         long::trial(name, true, move || {
             let mut build = Command::new(release::top().join("shell/local/machine.sh"));
-            release::run(build.arg(NEXT))?;
+            release::run(build.arg(NEXT).stdout(Stdio::null()))?;
             run(&Site::new(false)?)?;
             Ok(Completion::Completed)
         })
