@@ -64,7 +64,7 @@ sys.path.insert(0, HERE)
 
 from client import Client  # noqa: E402
 from deadline import OVERDUE, Deadline  # noqa: E402
-from enter import Order  # noqa: E402
+from enter import container_of  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
 from piped import PIPE, execute, ready  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
@@ -180,8 +180,7 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         elif client.holds:
             keeper.record()
         if not has_input:
-            keeper.word, keeper.linger = "same", BRIEF
-            keeper.is_input_over = True
+            keeper.word, keeper.linger, keeper.is_input_over = "same", BRIEF, True
             keeper.close_input()
         keeper.run()
         client.leave()
@@ -191,13 +190,6 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         os.unlink(f"{FOLDER}/{name}")
         shutil.rmtree(spool, ignore_errors=True)
         os._exit(0)
-
-
-def container_of(command):
-    """The name of the drive's container that a command is for, empty for the main one: it follows two
-    dots in docker's."""
-    order = Order.of(command)
-    return order.container.partition("..")[2] if order else ""
 
 
 def frame(kind, payload):

@@ -101,6 +101,13 @@ class Order:
         return [*runc, *flags, state.container, *self.command]
 
 
+def container_of(command):
+    """The name of the drive's container that a command is for, empty for the main one: it follows two
+    dots in docker's."""
+    order = Order.of(command)
+    return order.container.partition("..")[2] if order else ""
+
+
 def take_limits_of(init):
     """Gives this process what a command inherits from it, as the container has it from dockerd; false
     if it cannot have that."""
