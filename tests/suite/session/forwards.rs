@@ -193,6 +193,8 @@ fn sending() -> u16 {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn what_a_forward_carries_when_the_command_ends_arrives() {
     let site = Site::with_a_drive();
+    let asks = format!("bash -c '{ASKS}' >/work/asked 2>/dev/null &");
+    let script = format!("{asks} echo begun; read end; echo over >>/work/asked");
     let (port, idle) = (free(), free());
     let ways = [
         ("-R", format!("7001:127.0.0.1:{}", sending())),
@@ -201,8 +203,6 @@ fn what_a_forward_carries_when_the_command_ends_arrives() {
         ("-L", format!("{idle}:localhost:7002")),
     ];
     let ways = ways.iter().flat_map(|(flag, way)| [*flag, way]);
-    let asks = format!("bash -c '{ASKS}' >/work/asked 2>/dev/null &");
-    let script = format!("{asks} echo begun; read end; echo over >>/work/asked");
     let command = ["--", "sh", "-c", &script];
     let words: Vec<&str> = ["connect", "demo"]
         .into_iter()
