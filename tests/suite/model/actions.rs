@@ -180,7 +180,11 @@ impl State {
             }
             Action::Look { slot, mix } => {
                 self.budget.stale -= u8::from(mix > 0);
-                self.clients[usize::from(slot)].look(&self.world, rules, mix);
+                let client = &mut self.clients[usize::from(slot)];
+                client.look(&self.world, rules, mix);
+                if let Some(original) = client.has_copied() {
+                    self.world.acknowledge(original);
+                }
             }
             Action::Read { slot, mix } => {
                 self.budget.stale -= u8::from(mix > 0);

@@ -5,7 +5,7 @@ use xdrive::clock::BootTime;
 use xdrive::drive::observed::{Observed, SeenSnapshot, SeenThrowaway, SeenVolume};
 use xdrive::drive::overlay::Sweep;
 use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
-use xdrive::drive::{Client, Contact, Goal, HostView, Timing};
+use xdrive::drive::{Client, Contact, CopyOrder, Goal, HostView, Timing};
 use xdrive::ec2::{self, Snapshot, SnapshotState};
 use xdrive::host::Mounted;
 
@@ -52,6 +52,18 @@ pub(super) enum Broken {
     DiscardsDrive,
     /// It marks a drive that it deletes or renames, and does not look again whether anybody uses it.
     LeavesUnseen,
+    /// It begins a drive with a copy after one list that has nothing of that name.
+    CopiesAfterOneList,
+    /// It copies on a look of long ago.
+    CopiesOnOldLook,
+    /// It copies again at once if the answer was lost.
+    CopiesAgain,
+    /// A copy that is pending counts as made.
+    PendingIsCopied,
+    /// Once it sees its copy, it does not look whether anybody else began the drive.
+    SeesOnlyItsCopy,
+    /// A copy is like any other snapshot: the highest generation is the newest state.
+    CopyIsNewest,
 }
 
 /// A host without a client.
@@ -142,6 +154,12 @@ impl Broken {
                 seen.instances.retain(|_| !is_marked);
                 seen.volumes.retain(|_| !is_marked);
             }
+            Self::CopyIsNewest => {
+                for snapshot in &mut seen.snapshots {
+                    snapshot.is_forked = false;
+                }
+            }
+            _ if let Goal::Copied(order) = goal => self.distort_copied(seen, order),
             Self::ThrowawayIsNewest if *goal != Goal::Throwaway => {
                 let thrown = std::mem::take(&mut seen.throwaways);
                 seen.volumes.extend(thrown.into_iter().map(|it| SeenVolume {
@@ -180,6 +198,27 @@ impl Broken {
                 for (snapshot, generation) in seen.snapshots.iter_mut().zip(generations) {
                     snapshot.generation = generation;
                 }
+            }
+            _ => {}
+        }
+    }
+
+    /// Its distortion of its knowledge of a drive that is to begin with a copy.
+    fn distort_copied(self, seen: &mut Observed, order: &CopyOrder) {
+        match self {
+            Self::CopiesAfterOneList => seen.first = values::moment(0),
+            Self::CopiesAgain => seen.me.unsure = None,
+            Self::PendingIsCopied => {
+                for snapshot in &mut seen.snapshots {
+                    if snapshot.state == SnapshotState::Pending {
+                        snapshot.state = SnapshotState::Completed;
+                    }
+                }
+            }
+            Self::SeesOnlyItsCopy if seen.snapshots.iter().any(|it| it.op == order.op) => {
+                seen.instances.clear();
+                seen.volumes.clear();
+                seen.snapshots.retain(|it| it.op == order.op);
             }
             _ => {}
         }

@@ -9,6 +9,7 @@ use xdrive::host::Closed;
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 
 use super::client::{At, Client};
+use super::copies::Original;
 use super::effects::{No, Order};
 use super::lease::Keep;
 use super::steps::{Failure, Made, Read, Stage};
@@ -39,6 +40,8 @@ pub(super) enum Call {
     Erase(u8),
     Rename(u8),
     Fork(u8),
+    /// Of that original, by that session, with its own number.
+    Copy(Original, u8, u8),
 }
 
 /// The continuation of a step.
@@ -121,6 +124,9 @@ impl Call {
             Self::Erase(id) => world.erase(*id),
             Self::Rename(id) => world.rename(*id),
             Self::Fork(id) => world.set_aside(*id),
+            Self::Copy(original, session, token) => {
+                world.copy_original(*original, *session, *token);
+            }
         }
         Ok(Made::Nothing)
     }
@@ -271,6 +277,7 @@ impl Client {
             }
             (Step::Rename { snapshot, .. }, _) => self.gone(snapshot),
             (Step::Fork { head, .. }, _) => self.gone(head),
+            (Step::CopySnapshot(_), _) => self.know().me.announced = Some(now),
             _ => {}
         }
         Went::On
@@ -335,7 +342,7 @@ impl Client {
     fn regret(&mut self, step: &Step, failure: Failure, world: &World) {
         let unclear = failure == Failure::Unclear;
         match step {
-            Step::Launch { .. } | Step::CreateVolume { .. } if unclear => {
+            Step::Launch { .. } | Step::CreateVolume { .. } | Step::CopySnapshot(_) if unclear => {
                 self.know().me.unsure = Some(values::moment(world.now));
             }
             Step::Verify { snapshot, .. } => {

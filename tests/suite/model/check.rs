@@ -28,9 +28,11 @@ pub(super) const P2: &str = "P2: no instance is terminated while the drive is wr
 pub(super) const P3_WRITERS: &str = "P3: the drive is never mounted twice";
 pub(super) const P3_OLDER: &str = "P3: no older state than the newest is mounted";
 pub(super) const P3_FORK: &str = "P3: the drive never forks";
+pub(super) const P3_WHOLE: &str = "P3: one state of the drive has all that is acknowledged";
 pub(super) const P3_ONE: &str = "P3: undisturbed, all clients come to one instance and one volume";
 pub(super) const P7: &str =
     "P7: an instance that nobody keeps ends by itself, and the drive survives";
+pub(super) const P4_ONCE: &str = "P4: no fork pays for a second copy";
 pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says what is left";
 
 /// The setup of a check: its beginning, its clients, and how much may go wrong.
@@ -59,6 +61,8 @@ pub(super) struct Setup {
     pub(super) checks_next_run: bool,
     /// Whether the next run may be stuck: somebody destroyed something at the console.
     pub(super) may_be_stuck: bool,
+    /// Whether it may have two lineages, so that nobody mounts it: two began it at once.
+    pub(super) may_be_forked: bool,
     /// After how many actions the check ends; `None`: never.
     pub(super) depth: Option<usize>,
     pub(super) broken: Option<Broken>,
@@ -169,7 +173,15 @@ impl Checked {
             };
             let far = self.setup.lease.map(|_| Run::StopFromAfar);
             let mut runs = [Run::Stop, Run::Connect].into_iter().chain(far);
+            let is_made = |run: &Run| {
+                let Run::Fork(original) = *run else {
+                    return true;
+                };
+                let ends = |end: &End| well(end) || !world.is_new_for(original);
+                self.runs.next_run(world, &self.rules, *run, &ends)
+            };
             runs.all(|run| self.runs.next_run(world, &self.rules, run, &well))
+                && self.setup.clients.iter().copied().flatten().all(is_made)
         })
     }
 
@@ -292,7 +304,11 @@ impl Model for Checked {
                 !state.world.broken.contains(&Promise::OlderMounted)
             }),
             Property::always(P3_FORK, |model: &Self, state: &State| {
-                model.setup.past == Past::Forked || !state.world.is_forked()
+                let may_be = model.setup.may_be_forked || model.setup.past == Past::Forked;
+                may_be || !state.world.is_forked()
+            }),
+            Property::always(P3_WHOLE, |model: &Self, state: &State| {
+                model.setup.past == Past::Forked || state.world.is_whole()
             }),
             Property::always(P3_ONE, |model: &Self, state: &State| {
                 let ends = |client: &Client| matches!(client.at, At::Inside { .. } | At::Over(_));
@@ -302,6 +318,9 @@ impl Model for Checked {
             }),
             Property::always(P7, |model: &Self, state: &State| {
                 model.setup.lease.is_none() || model.ends_by_itself(state)
+            }),
+            Property::always(P4_ONCE, |_, state: &State| {
+                !state.world.broken.contains(&Promise::CopiedTwice)
             }),
             Property::always(P4, |model: &Self, state: &State| {
                 !model.setup.checks_next_run || model.recovers(state)

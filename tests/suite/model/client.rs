@@ -16,6 +16,7 @@ use xdrive::ec2::InstanceState;
 use xdrive::host::Mounted;
 
 use super::broken::Broken;
+use super::copies::Original;
 use super::digest;
 use super::lease::Keep;
 use super::lists::{Offer, Seen};
@@ -41,6 +42,8 @@ pub(super) enum Run {
     Delete,
     /// `xdrive rename`.
     Rename,
+    /// `xdrive fork` of that, which makes this drive.
+    Fork(Original),
 }
 
 /// How a run ended.
@@ -161,6 +164,7 @@ impl Client {
             Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
             Run::Delete => Goal::Deleted,
             Run::Rename => Goal::Renamed(values::other_name()),
+            Run::Fork(original) => Goal::Copied(Box::new(values::copy_order(original))),
         };
         self.cut = run == Run::StopFromAfar;
         self.forget();

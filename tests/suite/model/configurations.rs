@@ -32,6 +32,7 @@ pub(super) const CALM: Setup = Setup {
     zones: 1,
     checks_next_run: true,
     may_be_stuck: false,
+    may_be_forked: false,
     depth: None,
     broken: None,
 };

@@ -78,7 +78,7 @@ pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
     }
     (&world.hosts, &world.bytes, world.next_id).hash(to);
     (world.acknowledged, world.written, &world.broken).hash(to);
-    (&world.aside, world.kept_aside).hash(to);
+    (&world.aside, world.kept_aside, &world.ordered).hash(to);
 }
 
 fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
@@ -121,7 +121,7 @@ fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
         (id, age(*at, now)).hash(to);
     }
     (&overlay.gone, &overlay.claimed, &overlay.generations).hash(to);
-    (&overlay.formatted, &overlay.kept).hash(to);
+    (&overlay.formatted, &overlay.kept, &overlay.leaving).hash(to);
     for (id, (state, instance, at)) in &overlay.moves {
         (id, state, instance, age(*at, now)).hash(to);
     }

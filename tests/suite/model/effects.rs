@@ -114,6 +114,7 @@ impl World {
             kind,
             op,
             mark: None,
+            forked: None,
         };
         Ok((self.add_snapshot(snapshot.clone(), of), snapshot))
     }

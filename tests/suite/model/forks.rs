@@ -25,6 +25,20 @@ impl World {
             let there = self.snapshots.iter();
             there.filter_map(|thing| thing.now.as_ref())
         };
+        // A copy that began the drive is older than all else of its lineage.
+        let is_stranger = |root: &Snapshot, other: &Snapshot| {
+            root.forked.is_some()
+                && other.generation <= root.generation
+                && other.forked != root.forked
+        };
+        let has_strangers = |root: &Snapshot| {
+            let is_older = |volume: &Volume| volume.generation <= root.generation;
+            snapshots().any(|other| is_stranger(root, other))
+                || (root.forked.is_some() && volumes().any(|(_, volume)| is_older(volume)))
+        };
+        if snapshots().any(has_strangers) {
+            return true;
+        }
         let generations = volumes().map(|(_, volume)| volume.generation);
         let Some(top) = generations
             .chain(snapshots().map(|made| made.generation))

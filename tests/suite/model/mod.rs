@@ -5,7 +5,8 @@
 //! proofs and the overlay are the real ones; all else is abstract: time is ticks, the data on a
 //! disk is a set of bits, one for each acknowledged write. So the promises are about bytes; that
 //! the drive never forks ([`forks`]) is about tags as well. What a session throws away
-//! ([`throwaways`]) is acknowledged to nobody.
+//! ([`throwaways`]) is acknowledged to nobody; a fork that made the drive as a copy of another one
+//! ([`copies`]) has acknowledged the bytes of that.
 //!
 //! A check is bounded by what may go wrong ([`check::Budget`]): within its budget every state is
 //! visited. Two active clients with faults have too many states: those checks begin close to the
@@ -22,7 +23,8 @@
 //! which makes this possible for two clients too.
 //!
 //! Left out: guests, interrupts (a killed client does less), lists that disagree by more than their
-//! ages, and laptops' clocks that differ, which the margin behind a lease allows for.
+//! ages, laptops' clocks that differ, which the margin behind a lease allows for, and another drive
+//! that is renamed to this one's name: that run looks at its own drive's lists alone.
 
 mod abandoned;
 mod actions;
@@ -33,6 +35,7 @@ mod check;
 mod checkpoints;
 mod client;
 mod configurations;
+mod copies;
 mod destroy;
 mod digest;
 mod effects;

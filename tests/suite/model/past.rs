@@ -3,6 +3,7 @@
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
+use super::copies::Original;
 use super::world::{
     Attachment, Bytes, Data, Deadline, Host, Instance, Mount, Snapshot, Thing, Tick, Volume, World,
 };
@@ -30,6 +31,10 @@ pub(super) enum Past {
     JustSaved,
     /// The same after a drive's first session: the volume that is left is blank.
     JustMade,
+    /// A fork of another drive was just made, so that lists may lack its copy.
+    JustForked,
+    /// Saved after one session, and then a copy of another drive came: who made it was too late.
+    CopiedLate,
     /// Saved, and an instance runs whose client was killed before it logged in.
     Idle,
     /// Saved, and the first client has just launched.
@@ -109,6 +114,16 @@ impl Past {
                 let older = world.snapshots[0].id;
                 spare(&mut world, older, 1, 0);
                 launched(&mut world);
+            }
+            Self::JustForked => {
+                world.add_copy(Original::Short, SnapshotState::Completed);
+                world.acknowledge(Original::Short);
+            }
+            Self::CopiedLate => {
+                saved(&mut world);
+                world.snapshots.pop();
+                (world.acknowledged, world.written) = (0b1, 1);
+                world.add_copy(Original::Long, SnapshotState::Completed);
             }
             Self::JustMade => {
                 let (id, of) = (world.fresh_id(), world.fresh_id());
@@ -211,6 +226,7 @@ pub(super) fn snapshot(of: u8, generation: u8) -> Snapshot {
         op: generation,
         number: 0,
         mark: None,
+        forked: None,
     }
 }
 

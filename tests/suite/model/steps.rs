@@ -449,9 +449,8 @@ impl Client {
             }
             Step::Rename { snapshot, .. } => Call::Rename(number(snapshot.as_str())),
             Step::Fork { head, .. } => Call::Fork(number(&head.to_string())),
-            Step::ShowConsole(_) | Step::MarkUuid { .. } | Step::CopySnapshot(_) => {
-                return Err(Ok(Made::Nothing));
-            }
+            Step::CopySnapshot(order) => return self.copy(order, now, rules),
+            Step::ShowConsole(_) | Step::MarkUuid { .. } => return Err(Ok(Made::Nothing)),
         })
     }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use xdrive::clock::{BootTime, Clock};
-use xdrive::drive::tags::{self, Identity, Leaving, Settings, SnapshotTags};
+use xdrive::drive::tags::{self, Identity, Leaving, Settings, SnapshotKind, SnapshotTags};
+use xdrive::drive::{CopyOrder, CopySource};
 use xdrive::ec2;
-use xdrive::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
+use xdrive::ids::{DriveAt, DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
+use super::copies::Original;
 use super::world::{Deadline, Instance, Mark, Snapshot, Tick, Volume};
 
 /// The length of a tick. A re-read counts for 10 s: in the tick after it, and not in the next. A
@@ -197,6 +199,9 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
             .map(|leaving| leaving.tags(&who(0)))
             .unwrap_or_default(),
     );
+    // They have the op of all copies of one original.
+    let copied = record.forked.map(|original| copy_order(original).tags);
+    tags.extend(copied.unwrap_or_default());
     let of = match record.volume {
         Some(volume) => volume_id(volume),
         None => COPIED.parse().unwrap(),
@@ -209,6 +214,31 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
+        tags,
+    }
+}
+
+/// The order for a copy of `original`, with the tags that a fork gives it.
+pub(super) fn copy_order(original: Original) -> CopyOrder {
+    let source = snapshot_id(original.id());
+    let generation = generation(original.generation());
+    let own = SnapshotTags {
+        generation,
+        kind: SnapshotKind::Clean,
+        op: op(0),
+        uuid: None,
+        number: 0,
+    };
+    let of = tags::snapshot(&other_name(), &who(0), &own, &Settings::default());
+    let from = DriveAt {
+        name: other_name(),
+        generation: Some(generation),
+    };
+    let (own, tags) = tags::fork(&of, &source, &from).unwrap();
+    CopyOrder {
+        region: "eu-central-1".to_owned(),
+        source: CopySource::Snapshot(source),
+        op: own.op,
         tags,
     }
 }

@@ -10,6 +10,8 @@ use std::hash::{Hash, Hasher};
 use xdrive::drive::tags::SnapshotKind;
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
+use super::copies::{Ordered, Original};
+
 /// A moment or a span, in ticks. See [`super::values::TICK`].
 pub(super) type Tick = u16;
 
@@ -31,6 +33,8 @@ pub(super) enum Promise {
     Mixed,
     /// A throwaway volume was deleted, and the snapshot that it was made from is gone.
     OriginGone,
+    /// One fork made two copies.
+    CopiedTwice,
 }
 
 /// A resource with an id (a later one has a higher id), as it is and as it may still be shown.
@@ -106,6 +110,8 @@ pub(super) struct Snapshot {
     pub(super) number: u8,
     /// Its mark, if its drive is being deleted or renamed.
     pub(super) mark: Option<Mark>,
+    /// What it is a copy of, if its drive began with it.
+    pub(super) forked: Option<Original>,
 }
 
 /// The mark of a snapshot that leaves its drive.
@@ -169,6 +175,8 @@ pub(super) struct World {
     pub(super) aside: Vec<(u8, Bytes)>,
     pub(super) kept_aside: Data,
     pub(super) written: u8,
+    /// The copies of other drives that were ordered.
+    pub(super) ordered: Vec<Ordered>,
     pub(super) broken: BTreeSet<Promise>,
 }
 
@@ -254,6 +262,7 @@ impl World {
             aside: Vec::new(),
             kept_aside: 0,
             written: 0,
+            ordered: Vec::new(),
             broken: BTreeSet::new(),
         }
     }
