@@ -133,6 +133,7 @@ impl Overlay {
             unmounted: None,
             reported: None,
             verdicts: BTreeMap::new(),
+            has_taken: false,
             not_pruned: BTreeSet::new(),
             refused: None,
             rejected: Vec::new(),

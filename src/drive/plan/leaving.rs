@@ -7,6 +7,9 @@
 //! is whole. Of a drive that is deleted it is the last to go, and never leaves an older one behind. A
 //! drive that is renamed has it first under its new name, and is whole there at once; what is left
 //! under the old one is marked.
+//!
+//! The name is free once all have gone, and a process that slept meanwhile may find another drive there:
+//! what has no mark after the first has gone is never touched.
 
 use std::cmp::Reverse;
 
@@ -21,7 +24,7 @@ use crate::ids::DriveName;
 
 /// Plans the deletion of the whole drive.
 pub(super) fn deleted(view: &View) -> Next {
-    if let Some(next) = before(view, &Leaving::Deleted) {
+    if let Some(next) = before(view, &Leaving::Deleted, Done::Deleted) {
         return next;
     }
     let grounds = view.seen.snapshots.iter();
@@ -35,7 +38,7 @@ pub(super) fn renamed(view: &View, to: &DriveName) -> Next {
     if view.seen.snapshots.iter().any(is_deleted) {
         return view.stuck(Why::Leaving(Leaving::Deleted));
     }
-    if let Some(next) = before(view, &Leaving::Renamed(to.clone())) {
+    if let Some(next) = before(view, &Leaving::Renamed(to.clone()), Done::Renamed) {
         return next;
     }
     let mut newest_first: Vec<&SeenSnapshot> = view.seen.snapshots.iter().collect();
@@ -49,9 +52,20 @@ pub(super) fn renamed(view: &View, to: &DriveName) -> Next {
 }
 
 /// What comes before the first snapshot goes: nobody uses the drive, all of them are marked, and lists
-/// that have the marks still show that nobody does. `None` if that is so.
-fn before(view: &View, why: &Leaving) -> Option<Next> {
+/// that have the marks still show that nobody does. `None` if that is so. All is `done` where the name is
+/// another drive's since.
+fn before(view: &View, why: &Leaving, done: Done) -> Option<Next> {
     let seen = view.seen;
+    let is_marked = |it: &SeenSnapshot| it.leaving.as_ref() == Some(why);
+    if seen.me.has_taken {
+        let of_another = |it: &SeenSnapshot| it.leaving.is_none();
+        if seen.snapshots.iter().all(of_another) {
+            return Some(Next::Done(done));
+        }
+        if seen.snapshots.iter().any(of_another) {
+            return Some(view.stuck(Why::NotAtRest));
+        }
+    }
     if !seen.unreadable.is_empty() {
         return Some(view.stuck(Why::Unreadable(seen.unreadable.clone())));
     }
@@ -72,9 +86,7 @@ fn before(view: &View, why: &Leaving) -> Option<Next> {
         return Some(view.settle());
     }
     let unmarked = seen.snapshots.iter();
-    let mut unmarked: Vec<_> = unmarked
-        .filter(|it| it.leaving.as_ref() != Some(why))
-        .collect();
+    let mut unmarked: Vec<_> = unmarked.filter(|it| !is_marked(it)).collect();
     unmarked.sort_by_key(|it| rank(it));
     let mark = |it: &SeenSnapshot| Step::Mark {
         snapshot: it.id.clone(),

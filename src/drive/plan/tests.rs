@@ -4,6 +4,7 @@ mod checkpoint;
 mod copied;
 mod fixtures;
 mod lease;
+mod leaving;
 mod parked;
 mod promises;
 mod ready;

@@ -99,7 +99,10 @@ impl<H: Hosts> Reconciler<H> {
                 return Ok(Some(name.to_string()));
             }
             Step::Mark { snapshot, leaving } => self.mark(snapshot, leaving).await?,
-            Step::Rename { snapshot, to } => self.rename(snapshot, to).await?,
+            Step::Rename { snapshot, to } => {
+                let renamed = self.rename(snapshot, to).await;
+                self.took(renamed)?;
+            }
             Step::Terminate(_)
             | Step::DeleteVolume(_)
             | Step::DeleteSnapshot(_)

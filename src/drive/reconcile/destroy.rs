@@ -20,7 +20,10 @@ impl<H: Hosts> Reconciler<H> {
             Step::Terminate(grounds) => self.terminate(grounds, seen).await,
             Step::DeleteVolume(grounds) => self.delete_volume(grounds, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
-            Step::Erase(grounds) => self.prune_one(grounds).await,
+            Step::Erase(grounds) => {
+                let erased = self.prune_one(grounds).await;
+                self.took(erased)
+            }
             Step::Prune(grounds) => {
                 // A superseded snapshot is no reason to fail: a later run deletes it.
                 if self.prune_one(grounds).await.is_err() {

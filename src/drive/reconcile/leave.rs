@@ -9,6 +9,15 @@ use super::super::tags::{self, Leaving};
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
+    /// Records that a snapshot was taken from the drive's name, or may have been: only one that changed
+    /// meanwhile was not.
+    pub(super) fn took(&mut self, outcome: Result<(), RunError>) -> Result<(), RunError> {
+        if !matches!(outcome, Err(RunError::Changed(_))) {
+            self.overlay.me.has_taken = true;
+        }
+        outcome
+    }
+
     /// Marks a snapshot as one that leaves the drive.
     pub(super) async fn mark(
         &mut self,

@@ -52,8 +52,6 @@ pub(super) enum Broken {
     DiscardsDrive,
     /// It marks a drive that it deletes or renames, and does not look again whether anybody uses it.
     LeavesUnseen,
-    /// It begins a drive with a copy after one list that has nothing of that name.
-    CopiesAfterOneList,
     /// It copies on a look of long ago.
     CopiesOnOldLook,
     /// It copies again at once if the answer was lost.
@@ -206,7 +204,6 @@ impl Broken {
     /// Its distortion of its knowledge of a drive that is to begin with a copy.
     fn distort_copied(self, seen: &mut Observed, order: &CopyOrder) {
         match self {
-            Self::CopiesAfterOneList => seen.first = values::moment(0),
             Self::CopiesAgain => seen.me.unsure = None,
             Self::PendingIsCopied => {
                 for snapshot in &mut seen.snapshots {

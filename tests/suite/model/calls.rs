@@ -269,13 +269,20 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Prune(grounds) | Step::Erase(grounds), _) => self.gone(grounds.snapshot()),
+            (Step::Prune(grounds), _) => self.gone(grounds.snapshot()),
+            (Step::Erase(grounds), _) => {
+                self.know().me.has_taken = true;
+                self.gone(grounds.snapshot());
+            }
             (Step::Mark { snapshot, leaving }, _) => {
                 let overlay = self.know();
                 overlay.leaving.insert(snapshot.clone(), leaving.clone());
                 overlay.me.announced = Some(now);
             }
-            (Step::Rename { snapshot, .. }, _) => self.gone(snapshot),
+            (Step::Rename { snapshot, .. }, _) => {
+                self.know().me.has_taken = true;
+                self.gone(snapshot);
+            }
             (Step::Fork { head, .. }, _) => self.gone(head),
             (Step::CopySnapshot(_), _) => self.know().me.announced = Some(now),
             _ => {}
@@ -344,6 +351,9 @@ impl Client {
         match step {
             Step::Launch { .. } | Step::CreateVolume { .. } | Step::CopySnapshot(_) if unclear => {
                 self.know().me.unsure = Some(values::moment(world.now));
+            }
+            Step::Erase(_) | Step::Rename { .. } if failure != Failure::Changed => {
+                self.know().me.has_taken = true;
             }
             Step::Verify { snapshot, .. } => {
                 self.judge_content(snapshot, None, values::moment(world.now));

@@ -259,16 +259,6 @@ fn a_fork_that_takes_a_pending_copy_for_made_is_caught() {
 }
 
 #[test]
-fn a_fork_that_looks_once_before_it_copies_is_caught() {
-    let setup = Setup {
-        past: Past::JustForked,
-        clients: &[&[Run::Fork(Original::Short)]],
-        ..TROUBLED
-    };
-    is_caught(Broken::CopiesAfterOneList, P3_FORK, &setup);
-}
-
-#[test]
 fn a_fork_that_copies_on_an_old_look_is_caught() {
     let setup = Setup {
         name: "fork, old look",
