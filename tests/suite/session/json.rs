@@ -236,6 +236,6 @@ fn a_failure_is_one_line_of_json_with_what_is_left() {
 #[test]
 fn a_flag_of_the_command_is_not_xdrives() {
     let site = Site::new();
-    let ended = site.run(&["connect", "de/mo", "--", "jq", "--json"]);
-    ended.is(2).reports("error: invalid value 'de/mo'");
+    let ended = site.run(&["connect", "de!mo", "--", "jq", "--json"]);
+    ended.is(2).reports("error: invalid value 'de!mo'");
 }

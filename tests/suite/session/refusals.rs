@@ -19,7 +19,6 @@ fn a_name_that_cannot_be_one_is_refused_by_every_command() {
     let names = [
         ("", "cannot be empty"),
         ("a..b", "cannot contain"),
-        ("../x", "not '/'"),
         ("a b", "not ' '"),
         ("it's", "not '\\''"),
         ("a\"b", "not '\"'"),
@@ -34,6 +33,14 @@ fn a_name_that_cannot_be_one_is_refused_by_every_command() {
             site.run(&[command, name]).is(2).reports(why);
         }
     }
+    for command in ["list", "stop"] {
+        site.run(&[command, "../x"]).is(2).reports("not '/'");
+    }
+    // What is behind a slash is a container.
+    let connect = site.run(&["connect", "../x"]);
+    connect.is(2).reports("starts with a letter or a digit");
+    let connect = site.run(&["connect", "x/Y"]);
+    connect.is(2).reports("lower-case letters, digits and '-' only, not 'Y'");
     assert!(!site.dir().exists(), "nothing was made");
 }
 
