@@ -40,7 +40,9 @@ fn a_name_that_cannot_be_one_is_refused_by_every_command() {
     let connect = site.run(&["connect", "../x"]);
     connect.is(2).reports("starts with a letter or a digit");
     let connect = site.run(&["connect", "x/Y"]);
-    connect.is(2).reports("lower-case letters, digits and '-' only, not 'Y'");
+    connect
+        .is(2)
+        .reports("lower-case letters, digits and '-' only, not 'Y'");
     assert!(!site.dir().exists(), "nothing was made");
 }
 
