@@ -75,9 +75,9 @@ pub struct Me {
     pub reported: Option<(VolumeId, Uuid)>,
     /// The verdicts on snapshots that are to stand for their volumes.
     pub verdicts: BTreeMap<SnapshotId, Verdict>,
-    /// Whether this process has begun to take marked snapshots from the drive's name: what is there
-    /// without a mark since then is another drive, which somebody gave that name meanwhile.
-    pub has_taken: bool,
+    /// The snapshots that this process takes from the drive's name: all that there were when it began.
+    /// Any other one is of another drive, which somebody gave that name meanwhile.
+    pub leaving: BTreeSet<SnapshotId>,
     /// Superseded snapshots that could not be deleted: not tried again in this run.
     pub not_pruned: BTreeSet<SnapshotId>,
     /// The volume whose mount was refused, and why.

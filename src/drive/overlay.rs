@@ -133,7 +133,7 @@ impl Overlay {
             unmounted: None,
             reported: None,
             verdicts: BTreeMap::new(),
-            has_taken: false,
+            leaving: BTreeSet::new(),
             not_pruned: BTreeSet::new(),
             refused: None,
             rejected: Vec::new(),

@@ -259,8 +259,8 @@ impl Host {
     }
 
     /// Makes `token` `session`'s token for Jupyter in a container, the main one unless it has a `name`,
-    /// next to those of other attached sessions, and starts Jupyter if it does not run. None if the image has no `JupyterLab`. Does not wait
-    /// until it listens. The token is sent on standard input.
+    /// next to those of other attached sessions, and starts Jupyter if it does not run. None if the
+    /// image has no `JupyterLab`. Does not wait until it listens. The token is sent on standard input.
     pub async fn jupyter(
         &self,
         name: Option<&ContainerName>,

@@ -100,8 +100,8 @@ pub(super) async fn image(
     Ok(Image::Loaded(loaded))
 }
 
-/// Runs these commands, if there are any, in a new container, one after the other. The first that fails is reported, and
-/// ends only that.
+/// Runs these commands, if there are any, in a new container, one after the other. The first that fails
+/// is reported, and ends only that.
 pub(super) async fn finish(
     host: &Host,
     container: &Container,

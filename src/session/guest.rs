@@ -1,8 +1,8 @@
 //! Joining: another session leads on the drive's host, and this one becomes its guest.
 //!
 //! A guest mounts and closes nothing, and starts no container but one with a name that it is for. It
-//! waits until the leading session has started the main container, opens a shell or command of its own in it, and renews the lease like every attached
-//! session. `leave` has how it ends. A laptop whose key the host refuses can only wait until the
+//! waits until the leading session has started the main container, opens a shell or command of its own
+//! in it or in that one, and renews the lease like every attached session. `leave` has how it ends. A laptop whose key the host refuses can only wait until the
 //! lease of the others ends.
 
 use std::time::Duration;

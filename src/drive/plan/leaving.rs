@@ -9,7 +9,7 @@
 //! under the old one is marked.
 //!
 //! The name is free once all have gone, and a process that slept meanwhile may find another drive there:
-//! what has no mark after the first has gone is never touched.
+//! it touches only what there was at the look before its first mark, rename or deletion.
 
 use std::cmp::Reverse;
 
@@ -57,8 +57,8 @@ pub(super) fn renamed(view: &View, to: &DriveName) -> Next {
 fn before(view: &View, why: &Leaving, done: Done) -> Option<Next> {
     let seen = view.seen;
     let is_marked = |it: &SeenSnapshot| it.leaving.as_ref() == Some(why);
-    if seen.me.has_taken {
-        let of_another = |it: &SeenSnapshot| it.leaving.is_none();
+    if !seen.me.leaving.is_empty() {
+        let of_another = |it: &SeenSnapshot| !seen.me.leaving.contains(&it.id);
         if seen.snapshots.iter().all(of_another) {
             return Some(Next::Done(done));
         }

@@ -98,10 +98,13 @@ impl<H: Hosts> Reconciler<H> {
                 let name = self.fork(head, lineage.as_ref()).await?;
                 return Ok(Some(name.to_string()));
             }
-            Step::Mark { snapshot, leaving } => self.mark(snapshot, leaving).await?,
+            Step::Mark { snapshot, leaving } => {
+                self.take_up(seen);
+                self.mark(snapshot, leaving).await?;
+            }
             Step::Rename { snapshot, to } => {
-                let renamed = self.rename(snapshot, to).await;
-                self.took(renamed)?;
+                self.take_up(seen);
+                self.rename(snapshot, to).await?;
             }
             Step::Terminate(_)
             | Step::DeleteVolume(_)

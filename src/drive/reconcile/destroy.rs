@@ -21,8 +21,8 @@ impl<H: Hosts> Reconciler<H> {
             Step::DeleteVolume(grounds) => self.delete_volume(grounds, seen).await,
             Step::DeleteSnapshot(failed) => self.delete_snapshot(failed).await,
             Step::Erase(grounds) => {
-                let erased = self.prune_one(grounds).await;
-                self.took(erased)
+                self.take_up(seen);
+                self.prune_one(grounds).await
             }
             Step::Prune(grounds) => {
                 // A superseded snapshot is no reason to fail: a later run deletes it.

@@ -4,18 +4,16 @@
 use crate::ids::{DriveName, SnapshotId, VolumeId};
 
 use super::super::hosts::Hosts;
+use super::super::observed::Observed;
 use super::super::stuck::Head;
 use super::super::tags::{self, Leaving};
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
-    /// Records that a snapshot was taken from the drive's name, or may have been: only one that changed
-    /// meanwhile was not.
-    pub(super) fn took(&mut self, outcome: Result<(), RunError>) -> Result<(), RunError> {
-        if !matches!(outcome, Err(RunError::Changed(_))) {
-            self.overlay.me.has_taken = true;
-        }
-        outcome
+    /// Records what leaves the drive's name: all that was there at this look.
+    pub(super) fn take_up(&mut self, seen: &Observed) {
+        let all = seen.snapshots.iter().map(|snapshot| snapshot.id.clone());
+        self.overlay.me.leaving.extend(all);
     }
 
     /// Marks a snapshot as one that leaves the drive.

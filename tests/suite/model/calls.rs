@@ -135,12 +135,20 @@ impl Call {
 impl Client {
     /// The client receives the answer of the current call.
     pub(super) fn receive(&mut self, world: &World) {
-        let At::Acting { steps, stage, .. } = &self.at else {
+        let At::Acting {
+            seen, steps, stage, ..
+        } = &self.at
+        else {
             return;
         };
         let (Some(step), Stage::Answer(answer)) = (steps.last().cloned(), stage.clone()) else {
             return;
         };
+        if let Step::Mark { .. } | Step::Rename { .. } | Step::Erase(_) = &step {
+            let all = seen.snapshots.iter().map(|snapshot| snapshot.id.clone());
+            let all: Vec<SnapshotId> = all.collect();
+            self.know().me.leaving.extend(all);
+        }
         let went = match answer {
             Ok(made) => self.remember(&step, made, world),
             Err(_) if let Step::Prune(superseded) = &step => {
@@ -269,20 +277,13 @@ impl Client {
             (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
             (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
             (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Prune(grounds), _) => self.gone(grounds.snapshot()),
-            (Step::Erase(grounds), _) => {
-                self.know().me.has_taken = true;
-                self.gone(grounds.snapshot());
-            }
+            (Step::Prune(grounds) | Step::Erase(grounds), _) => self.gone(grounds.snapshot()),
             (Step::Mark { snapshot, leaving }, _) => {
                 let overlay = self.know();
                 overlay.leaving.insert(snapshot.clone(), leaving.clone());
                 overlay.me.announced = Some(now);
             }
-            (Step::Rename { snapshot, .. }, _) => {
-                self.know().me.has_taken = true;
-                self.gone(snapshot);
-            }
+            (Step::Rename { snapshot, .. }, _) => self.gone(snapshot),
             (Step::Fork { head, .. }, _) => self.gone(head),
             (Step::CopySnapshot(_), _) => self.know().me.announced = Some(now),
             _ => {}
@@ -351,9 +352,6 @@ impl Client {
         match step {
             Step::Launch { .. } | Step::CreateVolume { .. } | Step::CopySnapshot(_) if unclear => {
                 self.know().me.unsure = Some(values::moment(world.now));
-            }
-            Step::Erase(_) | Step::Rename { .. } if failure != Failure::Changed => {
-                self.know().me.has_taken = true;
             }
             Step::Verify { snapshot, .. } => {
                 self.judge_content(snapshot, None, values::moment(world.now));

@@ -91,7 +91,7 @@ fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
     )
         .hash(to);
     (me.launches, &me.raised, &me.closed, &me.closes).hash(to);
-    (&me.attached, &me.unmounted, &me.reported, me.has_taken).hash(to);
+    (&me.attached, &me.unmounted, &me.reported, &me.leaving).hash(to);
     me.verdicts.len().hash(to);
     for (id, verdict) in &me.verdicts {
         match verdict {

@@ -62,7 +62,7 @@ pub(super) fn nothing() -> Observed {
             closes: std::collections::BTreeMap::new(),
             unmounted: None,
             reported: None,
-            has_taken: false,
+            leaving: BTreeSet::new(),
             not_pruned: std::collections::BTreeSet::new(),
             verdicts: (0..16)
                 .map(|number| (snap(number), Verdict::Sound))

@@ -5,40 +5,50 @@ use crate::drive::observed::{Observed, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
 use crate::drive::stuck::Why;
 use crate::drive::tags::Leaving;
+use crate::ids::DriveName;
 
-/// A drive at rest with a marked snapshot and one without a mark.
-fn seen(why: &Leaving) -> Observed {
-    let marked = SeenSnapshot {
-        leaving: Some(why.clone()),
-        ..snapshot(1, 1, 1)
-    };
+/// A drive at rest with these snapshots.
+fn with(snapshots: Vec<SeenSnapshot>) -> Observed {
     Observed {
-        snapshots: vec![marked, snapshot(2, 2, 2)],
+        snapshots,
         ..nothing()
     }
 }
 
 #[test]
-fn what_has_the_name_after_the_first_has_gone_is_another_drive() {
-    let name = "lab".parse().unwrap();
-    for (goal, why_it_leaves, done) in [
-        (Goal::Deleted, Leaving::Deleted, Done::Deleted),
-        (
-            Goal::Renamed(name),
-            Leaving::Renamed("lab".parse().unwrap()),
-            Done::Renamed,
-        ),
-    ] {
-        let mut seen = seen(&why_it_leaves);
-        // Nothing has gone yet: it is this drive's.
+fn what_was_not_there_when_it_began_is_another_drive() {
+    let ways = |name: &str| {
+        let name: DriveName = name.parse().unwrap();
+        [
+            (Goal::Deleted, Leaving::Deleted, Done::Deleted),
+            (
+                Goal::Renamed(name.clone()),
+                Leaving::Renamed(name),
+                Done::Renamed,
+            ),
+        ]
+    };
+    for (goal, leaves, done) in ways("lab") {
+        let marked = |number: u8| SeenSnapshot {
+            leaving: Some(leaves.clone()),
+            ..snapshot(number, number, number.into())
+        };
+        let is_done = |seen: &Observed| matches!(next(&goal, seen), Next::Done(it) if it == done);
+        let mut seen = with(vec![marked(1), snapshot(2, 2, 2)]);
         let marks = words(&next(&goal, &seen));
         assert!(marks.contains("snap-2"), "{marks}");
-        seen.me.has_taken = true;
-        assert_eq!(why(next(&goal, &seen)), Why::NotAtRest);
-        seen.snapshots.remove(0);
-        assert!(matches!(next(&goal, &seen), Next::Done(it) if it == done));
-        // Also one that is in use.
-        seen.instances.push(host(1));
-        assert!(matches!(next(&goal, &seen), Next::Done(it) if it == done));
+        // A mark may have failed: both are still of this drive.
+        seen.me.leaving.extend([snap(1), snap(2)]);
+        assert_eq!(words(&next(&goal, &seen)), marks);
+        // Somebody else took it to its end, and there is another drive, also one that leaves.
+        for other in [snapshot(3, 3, 1), marked(3)] {
+            seen.snapshots = vec![marked(1), other.clone()];
+            assert_eq!(why(next(&goal, &seen)), Why::NotAtRest);
+            seen.snapshots.remove(0);
+            assert!(is_done(&seen));
+            seen.instances = vec![host(1)];
+            assert!(is_done(&seen), "it is in use");
+            seen.instances.clear();
+        }
     }
 }
