@@ -11,8 +11,10 @@ It is a program of the host's, so an image needs none. It is started in the cont
 namespace: a server outside of it would keep the drive from being unmounted.
 """
 
+import collections
 import errno
 import fcntl
+import itertools
 import os
 import stat
 import struct
@@ -28,6 +30,7 @@ MOST = 255 << 10  # bytes of data in a packet
 PACKET = 256 << 10  # bytes of a packet
 READ = 1 << 20  # bytes that are read at once, and held
 UNSENT = 64 << 10  # bytes of answers that wait for others
+PARTS = 1000  # parts of answers that are sent at once: the kernel takes 1024
 F_SETPIPE_SZ = 1031  # fcntl(2); Python 3.9 has no name for it
 HANDLES = 1000  # open files and folders
 LISTED = 100  # names in an answer
@@ -149,7 +152,7 @@ class Server:
         self.handles = {}
         self.opened = 0
         self.names = {}
-        self.answers, self.unsent = [], 0
+        self.answers, self.unsent = collections.deque(), 0
         self.requests = {
             3: self.open,
             4: self.close,
@@ -223,8 +226,8 @@ class Server:
         if len(packet) < 5:
             sys.exit("sftp.py: not a packet of SFTP")
         request.at = 5
-        answer, body = self.answer(kind, request)
-        self.send(answer, packet[1:5], body)
+        answer, *parts = self.answer(kind, request)
+        self.send(answer, packet[1:5], *parts)
 
     def send(self, kind, *parts):
         length = 1 + sum(map(len, parts))
@@ -234,10 +237,14 @@ class Server:
             self.send_answers()
 
     def send_answers(self):
-        left = memoryview(b"".join(self.answers))
-        self.answers, self.unsent = [], 0
-        while left:
-            left = left[os.write(1, left) :]
+        """Sends data from where it was read to: there is much of it."""
+        while self.answers:
+            written = os.writev(1, list(itertools.islice(self.answers, PARTS)))
+            while self.answers and written >= len(self.answers[0]):
+                written -= len(self.answers.popleft())
+            if written:
+                self.answers[0] = memoryview(self.answers[0])[written:]
+        self.unsent = 0
 
     def answer(self, kind, request):
         try:
@@ -295,7 +302,7 @@ class Server:
     def read(self, request):
         file, at = self.file(request), request.number(">Q")
         data = os.pread(file.descriptor, min(request.number(), MOST), at)
-        return (103, text(data)) if data else status(END)
+        return (103, struct.pack(">I", len(data)), data) if data else status(END)
 
     def write(self, request):
         file, at = self.file(request), request.number(">Q")
