@@ -16,9 +16,10 @@ use harness::bench::program::succeeded;
 pub(crate) const PORT: u16 = 9001;
 
 /// Listens on all addresses. The first byte says what for: `d` and eight bytes, to send so many;
-/// `u` and eight bytes, to receive so many; `h`, to answer each byte with a short page.
+/// `u` and eight bytes, to receive so many; `h`, to answer each byte with a short page. Pages come
+/// from one thread for all connections: a thread each would be most of what a request waits for.
 pub(crate) const SERVER: &str = "\
-import socket, threading
+import selectors, socket, threading
 def exactly(s, n):
     b = b''
     while len(b) < n:
@@ -26,19 +27,33 @@ def exactly(s, n):
         if not p: raise SystemExit
         b += p
     return b
-def serve(s):
-    kind = exactly(s, 1)
-    if kind == b'h':
-        while True: exactly(s, 1); s.sendall(b'h' * 300)
+def carry(s, kind):
     left = int.from_bytes(exactly(s, 8), 'big')
     piece, into = bytes(1 << 20), bytearray(1 << 20)
     while kind == b'd' and left > 0:
         s.sendall(piece[:min(left, len(piece))]); left -= len(piece)
     while kind == b'u' and left > 0: left -= s.recv_into(into)
     s.sendall(b'.')
-l = socket.create_server(('0.0.0.0', 9001), backlog=1024)
+def taken(s, n):
+    try: return s.recv(n)
+    except OSError: return b''
+def first(s):
+    kind = taken(s, 1)
+    wait.unregister(s)
+    if kind == b'h': wait.register(s, selectors.EVENT_READ, answer)
+    elif kind: threading.Thread(target=carry, args=[s, kind], daemon=True).start()
+    else: s.close()
+def answer(s):
+    asked = taken(s, 64)
+    if asked: s.sendall(b'h' * 300 * len(asked))
+    else: wait.unregister(s); s.close()
+def accept(l):
+    wait.register(l.accept()[0], selectors.EVENT_READ, first)
+wait = selectors.DefaultSelector()
+wait.register(socket.create_server(('0.0.0.0', 9001), backlog=1024), selectors.EVENT_READ, accept)
 print('listening', flush=True)
-while True: threading.Thread(target=serve, args=[l.accept()[0]], daemon=True).start()
+while True:
+    for key, _ in wait.select(): key.data(key.fileobj)
 ";
 
 fn connect(port: u16) -> anyhow::Result<TcpStream> {
