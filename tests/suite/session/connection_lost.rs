@@ -51,7 +51,11 @@ pub(super) fn connections(site: &Site) -> Vec<Pid> {
     for process in fs::read_dir("/proc").unwrap() {
         let name = process.unwrap().file_name().into_string().unwrap();
         let command = fs::read_to_string(format!("/proc/{name}/cmdline")).unwrap_or_default();
-        if command.starts_with("sshd: root@") && space(&name).as_ref() == Some(&own) {
+        // OpenSSH 9.8 and later have a program of its own for what serves a connection.
+        let serves = ["sshd: root@", "sshd-session: root@"]
+            .iter()
+            .any(|title| command.starts_with(title));
+        if serves && space(&name).as_ref() == Some(&own) {
             found.push(Pid::from_raw(name.parse().unwrap()).unwrap());
         }
     }
