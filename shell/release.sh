@@ -48,11 +48,9 @@ compile() {
     CFLAGS="$CFLAGS -ffile-prefix-map=$pair"
   done
   export RUSTFLAGS CFLAGS
-  # Addresses that the loader adds up take a tenth of the room so (glibc 2.36 is the first that can),
-  # and functions that have the same code are there once.
+  # Functions that have the same code are there once. Rust's linker on this target can do that.
   link=
-  [ "$target" != x86_64-unknown-linux-gnu ] ||
-    link='-C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=all'
+  [ "$target" != x86_64-unknown-linux-gnu ] || link='-C link-arg=-Wl,--icf=all'
   # With a target, the flags are not used for build scripts.
   # shellcheck disable=SC2086 # a list of words
   cargo rustc --release --locked --target "$target" --bin xdrive -- $link >&2
