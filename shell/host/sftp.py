@@ -237,7 +237,7 @@ class Server:
             self.send_answers()
 
     def send_answers(self):
-        """Sends data from where it was read to: there is much of it."""
+        """Sends all answers, without copying their data again."""
         while self.answers:
             written = os.writev(1, list(itertools.islice(self.answers, PARTS)))
             while self.answers and written >= len(self.answers[0]):
