@@ -62,6 +62,9 @@ check_glibc() {
   symbols=$(objdump -T "$1")
   needs=$(printf '%s\n' "$symbols" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
   newest=$(printf '%s\n' "${needs#GLIBC_}" "$GLIBC" | sort -V | tail -n 1)
+  # Such a need is not a symbol's, so the package's dependencies would not say it.
+  abi=$(objdump -p "$1" | grep -o 'GLIBC_ABI_[A-Z_]*' | head -n 1)
+  [ -z "$abi" ] || fail "the program needs $abi of glibc" 'link it without -z pack-relative-relocs'
   [ "$newest" = "$GLIBC" ] || fail "the program needs glibc ${needs#GLIBC_}, not $GLIBC" 'run this on Debian 12'
   say "needs glibc ${needs#GLIBC_}"
 }

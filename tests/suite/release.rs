@@ -128,6 +128,22 @@ fn a_program_built_on_debian_12_needs_no_later_c_library() {
 }
 
 #[test]
+#[ignore = "needs binutils and a C compiler"]
+fn a_need_of_the_c_library_that_no_symbol_names_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("packed.c"), dir.path().join("packed"));
+    fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-pie", "-fPIE", "-Wl,-z,pack-relative-relocs", "-o"]);
+    let status = compiler.args([&program, &source]).status().unwrap();
+    assert!(status.success());
+    let checked = script().arg("--check").arg(&program).output().unwrap();
+    let stderr = String::from_utf8(checked.stderr).unwrap();
+    assert!(!checked.status.success(), "{stderr}");
+    assert!(stderr.contains("needs GLIBC_ABI_DT_RELR"), "{stderr}");
+}
+
+#[test]
 fn the_notes_of_a_release_are_its_section_of_the_changelog() {
     let notes = |version: &str| script().args(["--notes", version]).output().unwrap();
     let changelog = fs::read_to_string(Path::new(TOP).join("CHANGELOG.md")).unwrap();
