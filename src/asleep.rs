@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 use crate::ec2::{self, Ec2};
 use crate::host::on_record::OnRecord;
 use crate::host::sftp::{Sftp, SftpError};
-use crate::ids::{DriveName, SnapshotId};
+use crate::ids::{DriveIn, DriveName, SnapshotId};
 
 use blocks::Blocks;
 use files::SnapshotFiles;
@@ -43,36 +43,40 @@ pub(crate) struct Asleep {
 }
 
 impl Asleep {
-    /// The files of `drive` in its completed `snapshot`. Nothing is read yet.
-    pub(crate) fn new(ec2: Ec2, snapshot: &SnapshotId, drive: &DriveName) -> Self {
+    /// The files of the container at `place` in the drive's completed `snapshot`. Nothing is read yet.
+    pub(crate) fn new(ec2: Ec2, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
         Self::of(
             Blocks::new(ec2, snapshot.clone()),
-            (snapshot, drive),
+            (snapshot, place),
             SERVERS,
         )
     }
 
     /// As [`Asleep::new`], to compare all of it with another one.
-    pub(crate) fn to_compare(ec2: Ec2, snapshot: &SnapshotId, drive: &DriveName) -> Self {
+    pub(crate) fn to_compare(ec2: Ec2, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
         Self::of(
             Blocks::new(ec2, snapshot.clone()),
-            (snapshot, drive),
+            (snapshot, place),
             COMPARING,
         )
     }
 
     /// The files of the same drive in a later snapshot: what is the same in both is read once.
-    pub(crate) fn later(&self, snapshot: &SnapshotId, drive: &DriveName) -> Self {
+    pub(crate) fn later(&self, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
         let blocks = self.blocks.beside(snapshot.clone());
-        Self::of(blocks, (snapshot, drive), COMPARING)
+        Self::of(blocks, (snapshot, place), COMPARING)
     }
 
-    fn of(blocks: Blocks, (snapshot, drive): (&SnapshotId, &DriveName), servers: usize) -> Self {
+    fn of(
+        blocks: Blocks,
+        (snapshot, place): (&SnapshotId, &DriveIn<DriveName>),
+        servers: usize,
+    ) -> Self {
         let id: Arc<str> = snapshot.as_str().into();
         let servers = (0..servers).map(|_| {
-            let (blocks, drive) = (blocks.clone(), drive.clone());
+            let (blocks, place) = (blocks.clone(), place.clone());
             Sftp::served(Arc::clone(&id), move || {
-                SnapshotFiles::open(&blocks, &drive)
+                SnapshotFiles::open(&blocks, &place)
             })
         });
         let servers = servers.collect();

@@ -9,7 +9,7 @@ use super::blocks::Blocks;
 use super::reader::Reader;
 use super::tree::{Tree, attributes, failed};
 use crate::host::sftp::{Attributes, Entry, Files, SftpError};
-use crate::ids::DriveName;
+use crate::ids::{DriveIn, DriveName};
 
 /// What `~` is: the home of the user that containers have unless their image names another.
 const HOME: &[u8] = b"/root";
@@ -22,11 +22,11 @@ pub(super) struct SnapshotFiles {
 }
 
 impl SnapshotFiles {
-    pub(super) fn open(blocks: &Blocks, drive: &DriveName) -> Result<Self, SftpError> {
+    pub(super) fn open(blocks: &Blocks, place: &DriveIn<DriveName>) -> Result<Self, SftpError> {
         let reader = Reader::new(blocks.clone());
         let fs = Ext4::load(Box::new(reader)).map_err(|error| failed(&error))?;
         Ok(Self {
-            tree: Tree::open(fs, drive.clone())?,
+            tree: Tree::open(fs, place.clone())?,
             open: HashMap::new(),
             last: 0,
         })

@@ -4,11 +4,14 @@
 use ext4_view::{Ext4, Ext4Error};
 use serde::Deserialize;
 
+use crate::ids::{ContainerName, DriveIn, DriveName};
+
 /// Docker's folder on the drive.
 const DOCKER: &[u8] = b"/docker";
 
-/// xdrive's record of the container's mounts, as `shell/host/mounts` has them.
-const MOUNTS: &[u8] = b"/xdrive/mounts";
+/// xdrive's records of the main container; those of another are in a folder below. `shell/host/mounts`
+/// writes the mounts of each.
+const RECORDS: &[u8] = b"/xdrive";
 
 /// A mount: the names on its path in the container, and its path on the drive.
 pub(super) struct Mount {
@@ -16,9 +19,14 @@ pub(super) struct Mount {
     pub(super) path: Vec<u8>,
 }
 
-/// The mounts of the drive's container, but for `/work`; none where there is no record of them.
-pub(super) fn mounts(fs: &Ext4) -> Result<Vec<Mount>, Ext4Error> {
-    let record = match fs.read(MOUNTS) {
+/// The mounts of a container of the drive, the main one without a `name`, but for `/work`; none
+/// where there is no record of them.
+pub(super) fn mounts(fs: &Ext4, name: Option<&ContainerName>) -> Result<Vec<Mount>, Ext4Error> {
+    let records = match name {
+        Some(name) => joined(&joined(RECORDS, b"containers"), name.as_str().as_bytes()),
+        None => RECORDS.to_vec(),
+    };
+    let record = match fs.read(&*joined(&records, b"mounts")) {
         Err(Ext4Error::NotFound | Ext4Error::NotADirectory) => return Ok(Vec::new()),
         record => record?,
     };
@@ -47,18 +55,18 @@ struct Container {
     name: String,
 }
 
-/// The folders that make the root of `drive`'s container together, the topmost first; none where the
-/// drive has no container whose layers are folders.
-pub(super) fn of(fs: &Ext4, drive: &str) -> Result<Vec<Vec<u8>>, Ext4Error> {
-    match find(fs, drive) {
+/// The folders that make the root of the container at `place` together, the topmost first; none
+/// where the drive has no such container whose layers are folders.
+pub(super) fn of(fs: &Ext4, place: &DriveIn<DriveName>) -> Result<Vec<Vec<u8>>, Ext4Error> {
+    match find(fs, place) {
         // A folder or file of Docker's that is not there: it has another store, or none yet.
         Err(Ext4Error::NotFound | Ext4Error::NotADirectory) => Ok(Vec::new()),
         found => found,
     }
 }
 
-fn find(fs: &Ext4, drive: &str) -> Result<Vec<Vec<u8>>, Ext4Error> {
-    let Some(id) = container(fs, drive)? else {
+fn find(fs: &Ext4, place: &DriveIn<DriveName>) -> Result<Vec<Vec<u8>>, Ext4Error> {
+    let Some(id) = container(fs, place)? else {
         return Ok(Vec::new());
     };
     let mounts = joined(DOCKER, b"image/overlay2/layerdb/mounts");
@@ -75,9 +83,17 @@ fn find(fs: &Ext4, drive: &str) -> Result<Vec<Vec<u8>>, Ext4Error> {
     Ok(layers)
 }
 
-/// The id of the drive's main container: the one with its name, or else one of xdrive's, since a drive may
-/// have got another name since.
-fn container(fs: &Ext4, drive: &str) -> Result<Option<Vec<u8>>, Ext4Error> {
+/// The id of the container at `place`: the one with its name, or else one with that of another drive,
+/// since a drive may have got another name since.
+fn container(fs: &Ext4, place: &DriveIn<DriveName>) -> Result<Option<Vec<u8>>, Ext4Error> {
+    let word = place.word();
+    // The container's own name follows two dots, and the main one has none.
+    let is_its = |name: &str| match &place.container {
+        Some(container) => name
+            .split_once("..")
+            .is_some_and(|it| it.1 == container.as_str()),
+        None => !name.contains(".."),
+    };
     let mut other = None;
     for entry in fs.read_dir(&*joined(DOCKER, b"containers"))? {
         let entry = entry?;
@@ -89,9 +105,8 @@ fn container(fs: &Ext4, drive: &str) -> Result<Option<Vec<u8>>, Ext4Error> {
             continue;
         };
         match container.name.strip_prefix("/xdrive-") {
-            Some(name) if name == drive => return Ok(Some(id)),
-            // Not one with a name of its own, which follows two dots.
-            Some(name) if !name.contains("..") => other = Some(id),
+            Some(name) if name == word => return Ok(Some(id)),
+            Some(name) if is_its(name) => other = Some(id),
             Some(_) | None => {}
         }
     }

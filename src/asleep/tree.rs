@@ -11,7 +11,7 @@ use ext4_view::{Ext4, Ext4Error, FileType, Metadata};
 
 use super::layers::{self, Mount, joined};
 use crate::host::sftp::{Attributes, Entry, SftpError};
-use crate::ids::DriveName;
+use crate::ids::{DriveIn, DriveName};
 
 /// The folder of the drive that is [`WORK`] in the container.
 const DRIVES_WORK: &[u8] = b"/work";
@@ -25,7 +25,7 @@ const LINKS: u32 = 40;
 /// The container's files.
 pub(super) struct Tree {
     pub(super) fs: Ext4,
-    drive: DriveName,
+    place: DriveIn<DriveName>,
     mounts: Vec<Mount>,
     /// Read when it is needed: `/work` is not in it, and most paths are there.
     root: OnceCell<Folder>,
@@ -53,11 +53,12 @@ pub(super) fn failed(error: &Ext4Error) -> SftpError {
 }
 
 impl Tree {
-    pub(super) fn open(fs: Ext4, drive: DriveName) -> Result<Self, SftpError> {
-        let mounts = layers::mounts(&fs).map_err(|error| failed(&error))?;
+    pub(super) fn open(fs: Ext4, place: DriveIn<DriveName>) -> Result<Self, SftpError> {
+        let mounts =
+            layers::mounts(&fs, place.container.as_ref()).map_err(|error| failed(&error))?;
         Ok(Self {
             fs,
-            drive,
+            place,
             mounts,
             root: OnceCell::new(),
         })
@@ -67,7 +68,7 @@ impl Tree {
         if let Some(root) = self.root.get() {
             return Ok(root);
         }
-        let layers = layers::of(&self.fs, self.drive.as_str()).map_err(|error| failed(&error))?;
+        let layers = layers::of(&self.fs, &self.place).map_err(|error| failed(&error))?;
         Ok(self.root.get_or_init(|| Folder(layers)))
     }
 

@@ -11,10 +11,14 @@ use crate::session::{self, Look};
 /// `xdrive cat`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The files, of one drive: below /work unless they begin with / or ~.
+    /// The files, in one container of a drive: below /work unless they begin with / or ~.
     ///
     /// Of a drive that is not up its newest snapshot is read; with @N that of generation N.
-    #[arg(value_name = "NAME[@N]:PATH", id = "place", required = true)]
+    #[arg(
+        value_name = "NAME[@N][/CONTAINER]:PATH",
+        id = "place",
+        required = true
+    )]
     pub places: Vec<OsString>,
 
     /// Read although another caller has or had the drive.
@@ -34,9 +38,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let xdrive = context.which(&paths)?.command(&paths);
     let (drive, paths_there) = files::parsed(&args.places, &format!("{xdrive} cat NAME:PATH"))?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(drive.name, args.shared, reach);
+    let (place, generation) = drive.split();
+    let request = super::request_in(place, args.shared, reach);
     let look = Look {
-        generation: drive.generation,
+        generation,
         paths: paths_there,
     };
     super::block_on(async {

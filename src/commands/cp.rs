@@ -4,14 +4,13 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 
-use super::files::by_ssh;
 use super::flags::Reach;
 use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
-use crate::ids::DriveAt;
+use crate::ids::{DriveAt, DriveIn};
 use crate::session;
-use crate::transfer::place::{InvalidPlaces, Place, in_container, order};
+use crate::transfer::place::{InvalidPlaces, Place, order};
 use crate::transfer::{Copying, Order};
 
 /// How it is called.
@@ -24,7 +23,8 @@ pub struct Args {
     /// What to copy, and last where to: paths here, or NAME:PATH.
     ///
     /// Paths on a drive are below /work unless they begin with / or ~. Folders are copied with all
-    /// that is in them, and links in them as links. ./a:b is a file here. From a drive that is not up
+    /// that is in them, and links in them as links. ./a:b is a file here. NAME/CONTAINER:PATH is in
+    /// that container, unless a file of this path is here. From a drive that is not up
     /// its newest snapshot is read, from NAME@N:PATH that of generation N; no instance is launched.
     #[arg(value_name = "PLACE", required = true, num_args = 2..)]
     pub places: Vec<OsString>,
@@ -55,7 +55,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let (from, order) =
         parsed(&args.places).map_err(|error| usage(error, &args.places, &xdrive))?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(from.name, args.shared, reach);
+    let (place, generation) = from.split();
+    let request = super::request_in(place, args.shared, reach);
     let how = Copying {
         verb: "cp",
         ignores_times: args.ignore_times,
@@ -63,11 +64,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        session::copy(request, cloud, key(&paths)?, (from.generation, order), how).await
+        session::copy(request, cloud, key(&paths)?, (generation, order), how).await
     })
 }
 
-fn parsed(places: &[OsString]) -> Result<(DriveAt, Order), InvalidPlaces> {
+fn parsed(places: &[OsString]) -> Result<(DriveIn<DriveAt>, Order), InvalidPlaces> {
     let places = places.iter().map(|place| Place::parse(place, SUFFIX));
     let mut places = places.collect::<Result<Vec<Place>, _>>()?;
     let destination = places.pop().ok_or(InvalidPlaces::Empty)?;
@@ -79,21 +80,14 @@ fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
     let first = places
         .first()
         .map_or(OsStr::new("FILE"), OsString::as_os_str);
-    let mut named = places.iter().filter_map(|place| in_container(place));
-    if let (Some(place), InvalidPlaces::BothHere) = (named.next(), &error) {
-        let error = anyhow!("{place} is a container that has a name of its own");
-        return Failure::new(Exit::Usage, error).hint(by_ssh(&place));
-    }
     let hint = match &error {
         InvalidPlaces::Name { given, .. } => format!("./{given} is a file on this computer"),
         InvalidPlaces::BothThere => {
             format!("{xdrive} cp {} ., and then from here", first.display())
         }
         InvalidPlaces::Saved(at) => {
-            format!(
-                "without @ it is copied to {0} while that is up: {0}:PATH",
-                at.name
-            )
+            let (place, _) = at.clone().split();
+            format!("without @ it is copied to {place} while that is up: {place}:PATH")
         }
         InvalidPlaces::BothHere | InvalidPlaces::Empty | InvalidPlaces::Mixed => {
             format!("{xdrive} cp FILE… NAME:PATH, or {xdrive} cp NAME:PATH… FOLDER")
@@ -110,7 +104,12 @@ mod tests {
     fn places_that_make_no_sense_are_refused_with_a_hint() {
         for (words, error, hint) in [
             ("a b", "nothing here names a drive", "cp FILE… NAME:PATH"),
-            ("a/b:c d", "a/b is a container", "sftp a..b.xdrive:PATH"),
+            (
+                "a/b:c a:d e",
+                "in one container of a drive",
+                "cp NAME:PATH… FOLDER",
+            ),
+            ("a b@3/c:d", "b@3/c is a generation", "copied to b/c while"),
             (
                 "a:b c:d",
                 "both sides are on drives",

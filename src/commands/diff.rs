@@ -10,7 +10,7 @@ use super::files::{kind, printable};
 use super::flags::Reach;
 use super::{Context, block_on, key, print};
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, Generation};
+use crate::ids::{DriveAt, DriveIn, Generation};
 use crate::report;
 use crate::session::{self, Attributes, Comparison, Difference, Kind, size};
 
@@ -18,12 +18,12 @@ use crate::session::{self, Attributes, Comparison, Difference, Kind, size};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The earlier generation.
-    #[arg(value_name = "NAME@N")]
-    pub before: DriveAt,
+    #[arg(value_name = "NAME@N[/CONTAINER]")]
+    pub before: DriveIn<DriveAt>,
 
-    /// The later one, of the same drive; without @M what the drive has now.
-    #[arg(value_name = "NAME[@M]")]
-    pub after: Option<DriveAt>,
+    /// The later one, of the same drive and container; without @M what the drive has now.
+    #[arg(value_name = "NAME[@M][/CONTAINER]")]
+    pub after: Option<DriveIn<DriveAt>>,
 
     /// A folder or file: below /work, unless it begins with / or ~ [default: /work].
     ///
@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         Failure::new(Exit::Usage, error).hint(hint)
     })?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(args.before.name, args.shared, reach);
+    let request = super::request_in(args.before.split().0, args.shared, reach);
     let found = block_on(async {
         let cloud = context.open(&paths).await?;
         session::differences(request, cloud, key(&paths)?, comparison).await
@@ -84,18 +84,21 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 }
 
 fn comparison(args: &Args) -> anyhow::Result<Comparison> {
-    let Some(before) = args.before.generation else {
+    let Some(before) = args.before.drive.generation else {
         return Err(anyhow!(
             "the first of the two is a generation: {}@N",
-            args.before
+            args.before.drive
         ));
     };
     if let Some(after) = &args.after
-        && after.name != args.before.name
+        && (&after.drive.name, &after.container)
+            != (&args.before.drive.name, &args.before.container)
     {
-        return Err(anyhow!("the two have to be of one drive"));
+        return Err(anyhow!(
+            "the two have to be of one drive, and of one container of it"
+        ));
     }
-    let after: Option<Generation> = args.after.as_ref().and_then(|it| it.generation);
+    let after: Option<Generation> = args.after.as_ref().and_then(|it| it.drive.generation);
     let path = args.path.as_ref().map(|it| it.as_encoded_bytes().to_vec());
     Ok(Comparison {
         before,
@@ -221,13 +224,16 @@ mod tests {
             (Generation(3), Some(Generation(4)))
         );
         assert_eq!(comparison("demo@3", None).unwrap().after, None);
+        assert!(comparison("demo@3/tools", Some("demo/tools")).is_ok());
+        let other = "the two have to be of one drive, and of one container of it";
         for (before, after, error) in [
             (
                 "demo",
                 Some("demo@4"),
                 "the first of the two is a generation: demo@N",
             ),
-            ("demo@3", Some("other@4"), "the two have to be of one drive"),
+            ("demo@3", Some("other@4"), other),
+            ("demo@3", Some("demo@4/tools"), other),
         ] {
             let Err(why) = comparison(before, after) else {
                 panic!("it was taken");

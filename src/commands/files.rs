@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::{Context, block_on, key, print};
 use crate::config::{Reach, SUFFIX};
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, DriveIn, DriveName};
+use crate::ids::{DriveAt, DriveIn};
 use crate::report;
 use crate::session::{self, Attributes, Entry, Kind, Look};
-use crate::transfer::place::{Place, in_container};
+use crate::transfer::place::Place;
 
 /// A file, as `ls --json` prints it (`src/cli/schemas/files.json`).
 #[derive(Debug, Serialize)]
@@ -37,8 +37,11 @@ pub(super) fn is_place(given: &OsStr) -> bool {
     given.as_encoded_bytes().contains(&b':')
 }
 
-/// The drive that all places are on, and their paths. `usage` is how the command is called.
-pub(super) fn parsed(places: &[OsString], usage: &str) -> Result<(DriveAt, Vec<Vec<u8>>), Failure> {
+/// The container of a drive that all places are in, and their paths. `usage` is how the command is called.
+pub(super) fn parsed(
+    places: &[OsString],
+    usage: &str,
+) -> Result<(DriveIn<DriveAt>, Vec<Vec<u8>>), Failure> {
     let wrong = |error: anyhow::Error| Failure::new(Exit::Usage, error).hint(usage);
     let mut one = None;
     let mut paths = Vec::new();
@@ -46,15 +49,13 @@ pub(super) fn parsed(places: &[OsString], usage: &str) -> Result<(DriveAt, Vec<V
         match Place::parse(place, SUFFIX).map_err(|error| wrong(error.into()))? {
             Place::There(drive, path) => {
                 if *one.get_or_insert_with(|| drive.clone()) != drive {
-                    return Err(wrong(anyhow!("the files have to be on one drive")));
+                    return Err(wrong(anyhow!(
+                        "the files have to be on one drive, in one of its containers"
+                    )));
                 }
                 paths.push(path);
             }
             Place::Here(path) => {
-                if let Some(there) = in_container(place) {
-                    let error = anyhow!("{there} is a container that has a name of its own");
-                    return Err(Failure::new(Exit::Usage, error).hint(by_ssh(&there)));
-                }
                 let path = path.display();
                 return Err(wrong(anyhow!("{path} is no place on a drive")));
             }
@@ -62,16 +63,6 @@ pub(super) fn parsed(places: &[OsString], usage: &str) -> Result<(DriveAt, Vec<V
     }
     let drive = one.ok_or_else(|| wrong(anyhow!("no file was named")))?;
     Ok((drive, paths))
-}
-
-/// How files in a container with a name are reached.
-pub(super) fn by_ssh(place: &DriveIn<DriveName>) -> String {
-    format!(
-        "scp or sftp {}{SUFFIX}:PATH reaches files there, after xdrive ssh-config --write; /work is the \
-         same in all containers: {}:PATH",
-        place.word(),
-        place.drive
-    )
 }
 
 /// Lists what is at `place`. Returns the exit code.
@@ -83,9 +74,10 @@ pub(super) fn list(
     let paths = context.paths()?;
     let xdrive = context.which(&paths)?.command(&paths);
     let (drive, folders) = parsed(&[place.to_owned()], &format!("{xdrive} ls NAME:PATH"))?;
-    let request = super::request(drive.name, shared, reach);
+    let (place, generation) = drive.split();
+    let request = super::request_in(place, shared, reach);
     let look = Look {
-        generation: drive.generation,
+        generation,
         paths: folders,
     };
     let found = block_on(async {
@@ -207,11 +199,12 @@ mod tests {
         let (drive, paths) = parsed(&["demo@3:a", "demo@3:/b"]).unwrap();
         assert_eq!(drive.to_string(), "demo@3");
         assert_eq!(paths, [b"a".to_vec(), b"/b".to_vec()]);
-        let named = parsed(&["demo/tools:a"]).unwrap_err().to_string();
-        assert!(named.contains("demo..tools.xdrive:PATH"), "{named}");
+        let (drive, _) = parsed(&["demo@3/tools:a", "demo@3/tools:b"]).unwrap();
+        assert_eq!(drive.to_string(), "demo@3/tools");
         for (places, error) in [
             (&["demo:a", "other:b"][..], "on one drive"),
             (&["demo:a", "demo@3:a"], "on one drive"),
+            (&["demo:a", "demo/tools:a"], "in one of its containers"),
             (&["demo:a", "./b"], "./b is no place on a drive"),
             (&["demo@x:a"], "a generation is a number"),
         ] {

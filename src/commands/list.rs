@@ -85,7 +85,7 @@ pub struct Args {
     ///
     /// Paths are below /work unless they begin with / or ~. Of a drive that is not up its newest
     /// snapshot is read, with @N that of generation N; no instance is launched for it.
-    #[arg(value_name = "NAME | NAME[@N]:PATH")]
+    #[arg(value_name = "NAME | NAME[@N][/CONTAINER]:PATH")]
     pub drive: Option<OsString>,
 
     /// One JSON document instead of text.

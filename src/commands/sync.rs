@@ -25,7 +25,7 @@ pub struct Args {
 
     /// The folder on a drive; it is made.
     ///
-    /// Its path is below /work unless it begins with / or ~.
+    /// Its path is below /work unless it begins with / or ~. NAME/CONTAINER:DST is in that container.
     #[arg(value_name = "NAME:DST")]
     pub place: OsString,
 
@@ -65,8 +65,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     let parse = |place: &OsString| Place::parse(place, SUFFIX).map_err(|it| usage(it.into()));
     let (folder, drive, to) = match (parse(&args.folder)?, parse(&args.place)?) {
-        (Place::Here(folder), Place::There(drive, to)) if drive.generation.is_none() => {
-            (folder, drive.name, to)
+        (Place::Here(folder), Place::There(drive, to)) if drive.drive.generation.is_none() => {
+            (folder, drive.split().0, to)
         }
         (Place::Here(_), Place::There(drive, _)) => {
             return Err(usage(InvalidPlaces::Saved(drive).into()));
@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         return Err(usage(anyhow!("{folder} is no folder on this computer")));
     }
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(drive, args.shared, reach);
+    let request = super::request_in(drive, args.shared, reach);
     let sync = Sync {
         deletes: args.delete,
     };

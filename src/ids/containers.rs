@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{DriveName, InvalidName};
+use super::{DriveAt, DriveName, Generation, InvalidName};
 
 /// The longest name, in bytes: it is a host name and a part of Docker's name of the container.
 const LONGEST: usize = 32;
@@ -134,6 +134,18 @@ impl DriveIn<DriveName> {
     }
 }
 
+impl DriveIn<DriveAt> {
+    /// The container of the drive, and the generation, if one is named.
+    #[must_use]
+    pub fn split(self) -> (DriveIn<DriveName>, Option<Generation>) {
+        let place = DriveIn {
+            drive: self.drive.name,
+            container: self.container,
+        };
+        (place, self.drive.generation)
+    }
+}
+
 impl<D: fmt::Display> fmt::Display for DriveIn<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.container {
@@ -146,7 +158,6 @@ impl<D: fmt::Display> fmt::Display for DriveIn<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::DriveAt;
 
     #[test]
     fn every_bad_name_is_refused_for_its_own_reason() {

@@ -10,8 +10,8 @@ use super::preflight::DriveFacts;
 use super::prompt::{or_interrupted, unless_ended};
 use super::state::Session;
 use crate::asleep::Asleep;
-use crate::drive::tags::{self, SnapshotKind, SnapshotTags};
-use crate::ec2::{Instance, Snapshot, SnapshotState, Volume, VolumeState};
+use crate::drive::tags::{self, SnapshotKind};
+use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::ids::{Generation, SnapshotId};
 use crate::transfer::{Servers, Stop, size};
@@ -68,18 +68,7 @@ impl Session {
         if facts.host.is_none() && facts.volumes.is_empty() && facts.snapshots.is_empty() {
             return Err(Failure::no_drive(drive, command));
         }
-        let mut readable: Vec<(SnapshotTags, &Snapshot)> = facts
-            .snapshots
-            .iter()
-            .filter(|snapshot| snapshot.state == SnapshotState::Completed)
-            .filter_map(|snapshot| Some((tags::read_snapshot(&snapshot.tags).ok()?, snapshot)))
-            .collect();
-        readable.sort_by_key(|(tags, _)| (tags.generation, tags.kind, tags.number));
-        let found = readable
-            .iter()
-            .rev()
-            .find(|(tags, _)| generation.is_none_or(|wanted| tags.generation == wanted));
-        let Some((tags, snapshot)) = found else {
+        let Some((tags, snapshot)) = facts.newest_readable(generation) else {
             let which = match generation {
                 Some(generation) => format!("{drive} has no snapshot of generation {generation}"),
                 None => format!("{drive} has no snapshot yet that can be read"),
@@ -88,10 +77,7 @@ impl Session {
             return Err(Failure::new(Exit::Unavailable, anyhow!(which)).hint(hint));
         };
         if generation.is_none() {
-            let is_left = |volume: &&Volume| {
-                !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
-            };
-            let of_volumes = facts.volumes.iter().filter(is_left).map(|it| &it.tags);
+            let of_volumes = facts.volumes_left().map(|it| &it.tags);
             let of_snapshots = facts.snapshots.iter().map(|it| &it.tags);
             let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
             let newest = newest.map(|(generation, _)| generation);
@@ -135,8 +121,8 @@ impl Session {
         sleeping: &Sleeping,
         work: impl AsyncFnOnce(Servers) -> Result<(), Stop>,
     ) -> Ending {
-        let (ec2, drive) = (self.cloud.ec2.clone(), &self.request.drive);
-        let asleep = Asleep::new(ec2, &sleeping.snapshot, drive);
+        let (ec2, place) = (self.cloud.ec2.clone(), self.request.place());
+        let asleep = Asleep::new(ec2, &sleeping.snapshot, &place);
         self.read(sleeping, &asleep, work).await
     }
 
@@ -147,6 +133,9 @@ impl Session {
         asleep: &Asleep,
         work: impl AsyncFnOnce(Servers) -> Result<(), Stop>,
     ) -> Ending {
+        if let Err(failure) = self.demand_container(asleep).await {
+            return Ending::Failed(failure);
+        }
         let work = work(Servers::new(asleep.servers()));
         let ending = match unless_ended(&mut self.signals, &self.report, work).await {
             Ok(Ok(())) => Ending::Exit(0),

@@ -1,20 +1,30 @@
 //! The containers of a drive, looked at from any laptop, and the end of one of them. Nothing is
 //! launched for that, and no lease begins.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
+use tokio::time::timeout;
 
 use super::asleep::Files;
+use super::preflight::DriveFacts;
 use super::prompt::or_interrupted;
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::asleep::Asleep;
 use crate::cloud::Cloud;
+use crate::drive::stuck::Head;
+use crate::ec2::SnapshotState;
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::{Host, Removed};
-use crate::ids::{ContainerName, InstanceId};
+use crate::ids::{ContainerName, InstanceId, MAIN};
 use crate::ssh::UserKey;
 
 pub use crate::host::on_record::{ContainerState, OnRecord};
+
+/// How long a launch waits for the containers on record in a snapshot: twenty calls in turn, as a new
+/// drive takes, over a line of 300 ms, twice.
+const READING: Duration = Duration::from_secs(12);
 
 /// The containers of the drive of `request`, the main one first; and its instance, if it is up, else
 /// those of its newest snapshot.
@@ -32,13 +42,11 @@ pub async fn list_containers(
         }
         Files::Asleep(sleeping) => sleeping,
     };
-    let (ec2, drive) = (session.cloud.ec2.clone(), &session.request.drive);
-    let asleep = Asleep::new(ec2, &sleeping.snapshot, drive);
-    let reading = asleep.containers();
-    let found = or_interrupted(&mut session.signals, &session.report, reading).await?;
+    let (ec2, place) = (session.cloud.ec2.clone(), session.request.place());
+    let asleep = Asleep::new(ec2, &sleeping.snapshot, &place);
+    let found = session.on_record_asleep(&asleep).await;
     session.note_reading(&sleeping, &asleep);
-    let found = found.map_err(|error| session.lost_asleep(&asleep, &error.to_string()))?;
-    Ok((None, found))
+    Ok((None, found?))
 }
 
 /// Removes the container `name` of the drive of `request`, with all that is in it, if the user agrees
@@ -60,7 +68,7 @@ pub async fn remove_container(
         let hint = format!("{command} containers {drive} lists those that it has");
         Failure::new(Exit::Unavailable, error).hint(hint)
     };
-    if containers.iter().all(|it| it.name.as_ref() != Some(name)) {
+    if !is_among(name, &containers) {
         return Err(not_there());
     }
     session.report.print(&format!(
@@ -88,10 +96,88 @@ pub async fn remove_container(
 }
 
 impl Session {
+    /// The containers on record on a drive that is asleep.
+    async fn on_record_asleep(&mut self, asleep: &Asleep) -> Result<Vec<OnRecord>, Failure> {
+        let reading = asleep.containers();
+        let found = or_interrupted(&mut self.signals, &self.report, reading).await?;
+        found.map_err(|error| self.lost_asleep(asleep, &error.to_string()))
+    }
+
+    /// Refuses a container that a session cannot have, before anything is launched: one without an
+    /// image that is not on record in the newest snapshot of a drive that is asleep. Where that cannot
+    /// be read, or may not be all, the host finds out.
+    pub(super) async fn refuse_unmade(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        let wanted = self.request.named.as_ref().filter(|it| it.image.is_none());
+        let Some(name) = wanted.map(|it| it.name.clone()) else {
+            return Ok(());
+        };
+        let is_saved = drive
+            .snapshots
+            .iter()
+            .all(|it| it.state == SnapshotState::Completed);
+        if drive.host.is_some() || drive.volumes_left().next().is_some() || !is_saved {
+            return Ok(());
+        }
+        let snapshot = match &self.request.from {
+            Some(Head::Snapshot(id)) => id.clone(),
+            Some(Head::Volume(_) | Head::Empty) => return Ok(()),
+            None => match drive.newest_readable(None) {
+                Some((_, snapshot)) => snapshot.id.clone(),
+                None => return Ok(()),
+            },
+        };
+        let asleep = Asleep::new(self.cloud.ec2.clone(), &snapshot, &self.request.place());
+        let drive = &self.request.drive;
+        let step = format!("look for the container {name} in {}", snapshot.of(drive));
+        let step = self.report.step(step);
+        let reading = timeout(READING, asleep.containers());
+        let found = or_interrupted(&mut self.signals, &self.report, reading).await?;
+        drop(step);
+        match found {
+            Ok(Ok(found)) if !is_among(&name, &found) => Err(self.not_among(&name, &found)),
+            Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Fails unless the container of the request is on the drive that is asleep.
+    pub(super) async fn demand_container(&mut self, asleep: &Asleep) -> Result<(), Failure> {
+        let Some(name) = self.request.container().cloned() else {
+            return Ok(());
+        };
+        let found = self.on_record_asleep(asleep).await?;
+        if is_among(&name, &found) {
+            return Ok(());
+        }
+        Err(self.not_among(&name, &found))
+    }
+
+    /// The failure of a container of this name that is not among those that the drive has.
+    pub(super) fn not_among(&self, name: &ContainerName, found: &[OnRecord]) -> Failure {
+        let drive = &self.request.drive;
+        let label = |it: &OnRecord| match &it.name {
+            Some(name) => name.to_string(),
+            None => MAIN.to_owned(),
+        };
+        let names: Vec<String> = found.iter().map(label).collect();
+        let has = match names.len() {
+            0 => "none".to_owned(),
+            _ => names.join(", "),
+        };
+        let error = anyhow!("{drive} has no container {name}; it has {has}");
+        let command = &self.cloud.command;
+        let hint = format!("{command} connect {drive}/{name} --image IMAGE makes it");
+        Failure::new(Exit::Unavailable, error).hint(hint)
+    }
+
     /// The containers on record on the drive that `host` has.
     async fn on_record(&mut self, host: &Host) -> Result<Vec<OnRecord>, Failure> {
         let containers = host.containers();
         let containers = or_interrupted(&mut self.signals, &self.report, containers).await?;
         Ok(containers.map_err(anyhow::Error::new)?)
     }
+}
+
+/// Whether a container of this name is on record.
+pub(super) fn is_among(name: &ContainerName, on_record: &[OnRecord]) -> bool {
+    on_record.iter().any(|it| it.name.as_ref() == Some(name))
 }

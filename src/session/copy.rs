@@ -162,12 +162,13 @@ impl Session {
         let owner = by_ssh(&self.owner);
         let lease = self.request.lease();
         let session = self.reconciler.session().clone();
+        let name = self.request.container();
         let hosts = self.reconciler.hosts();
         let attaching = async {
             let (ssh, scripts) = hosts.reach(host).await?;
             let (attached, container, files) = tokio::join!(
                 hosts.join(host, &session, &owner, lease),
-                scripts.running(None),
+                scripts.running(name),
                 ssh.sibling(),
             );
             attached?;
@@ -185,7 +186,7 @@ impl Session {
         let container = match container {
             Some(container) => container,
             None => match self.wait_for_container(host).await {
-                Awaited::Runs(container, _) => *container,
+                Awaited::Runs(container, _) => self.running_container(host, *container).await?,
                 Awaited::Over => return Err(self.no_container(host)),
                 Awaited::Ended(ending) => return Ok(Err(ending)),
             },

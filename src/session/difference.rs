@@ -73,9 +73,10 @@ pub(crate) async fn differences(
     let facts = session.check(listing).await?;
     let earlier = session.find_saved(&facts, Some(comparison.before))?;
     let later = session.find_files(facts, comparison.after).await?;
-    let drive = session.request.drive.clone();
+    let place = session.request.place();
     let ec2 = session.cloud.ec2.clone();
-    let before = Asleep::to_compare(ec2, &earlier.snapshot, &drive);
+    let before = Asleep::to_compare(ec2, &earlier.snapshot, &place);
+    session.demand_container(&before).await?;
     let mut found = Vec::new();
     let comparing = async |after: Servers| {
         let before = Servers::new(before.servers());
@@ -85,7 +86,7 @@ pub(crate) async fn differences(
     let ending = match later {
         Files::Up(host) => session.at_host(&host, "diff", comparing).await?,
         Files::Asleep(later) => {
-            let after = before.later(&later.snapshot, &drive);
+            let after = before.later(&later.snapshot, &place);
             session.read(&later, &after, comparing).await
         }
     };

@@ -14,9 +14,10 @@ use super::state::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
 use crate::drive::stuck::Head;
-use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, Volume};
+use crate::drive::tags::{self, Settings, SnapshotTags, VolumeTags};
+use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, SnapshotState, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
+use crate::ids::Generation;
 use crate::launch::image;
 
 /// The facts about a drive before the loop begins.
@@ -31,6 +32,28 @@ pub(super) struct DriveFacts {
     pub(super) volumes: Vec<Volume>,
     /// Its snapshots.
     pub(super) snapshots: Vec<Snapshot>,
+}
+
+impl DriveFacts {
+    /// Its volumes that are not deleted, nor about to be.
+    pub(super) fn volumes_left(&self) -> impl Iterator<Item = &Volume> {
+        let is_left =
+            |it: &&Volume| !matches!(it.state, VolumeState::Deleting | VolumeState::Deleted);
+        self.volumes.iter().filter(is_left)
+    }
+
+    /// The newest snapshot that can be read: of that generation, or of any.
+    pub(super) fn newest_readable(
+        &self,
+        generation: Option<Generation>,
+    ) -> Option<(SnapshotTags, &Snapshot)> {
+        let completed = |it: &&Snapshot| it.state == SnapshotState::Completed;
+        let completed = self.snapshots.iter().filter(completed);
+        completed
+            .filter_map(|it| Some((tags::read_snapshot(&it.tags).ok()?, it)))
+            .filter(|(tags, _)| generation.is_none_or(|wanted| tags.generation == wanted))
+            .max_by_key(|(tags, _)| (tags.generation, tags.kind, tags.number))
+    }
 }
 
 impl Session {

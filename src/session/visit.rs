@@ -3,6 +3,7 @@
 
 use anyhow::anyhow;
 
+use super::containers::is_among;
 use super::preflight::DriveFacts;
 use super::request::Request;
 use super::state::{Session, begin};
@@ -70,11 +71,18 @@ impl Session {
             return Ok(running);
         };
         let link = self.reconciler.hosts().link(&host.id);
-        let found = match link {
-            Some((_, scripts)) => scripts.running(Some(name)).await.unwrap_or_default(),
-            None => None,
+        let Some((_, scripts)) = link else {
+            return Err(self.no_container(host));
         };
-        found.ok_or_else(|| self.no_container(host))
+        if let Some(found) = scripts.running(Some(name)).await.unwrap_or_default() {
+            return Ok(found);
+        }
+        let on_record = scripts.containers().await.unwrap_or_default();
+        // Without an answer nothing is known of it.
+        if on_record.is_empty() || is_among(name, &on_record) {
+            return Err(self.no_container(host));
+        }
+        Err(self.not_among(name, &on_record))
     }
 
     /// The failure of a visit that could not attach to `host`.

@@ -1,20 +1,21 @@
-//! Where something is copied from or to, as it is typed: a path here, `NAME:PATH`, or `NAME@N:PATH`.
+//! Where something is copied from or to, as it is typed: a path here, `NAME:PATH`,
+//! `NAME@N:PATH`, or either with `/CONTAINER` before the colon.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::order::Order;
-use crate::ids::{DriveAt, DriveIn, DriveName, InvalidDriveAt};
+use crate::ids::{DriveAt, DriveIn, InvalidDriveAt};
 
 /// A place that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// On this computer.
     Here(PathBuf),
-    /// In the container of a drive, or of one generation of it. Without a leading `/` it is below
+    /// In a container of a drive, or of one generation of it. Without a leading `/` it is below
     /// `/work`.
-    There(DriveAt, Vec<u8>),
+    There(DriveIn<DriveAt>, Vec<u8>),
 }
 
 /// The places between which nothing can be copied.
@@ -30,7 +31,7 @@ pub(crate) enum InvalidPlaces {
     },
     /// The destination is a generation, which is over.
     #[error("{0} is a generation that was saved, and nothing can be written to it")]
-    Saved(DriveAt),
+    Saved(DriveIn<DriveAt>),
     /// All are on this computer.
     #[error("nothing here names a drive: both sides are on this computer")]
     BothHere,
@@ -38,7 +39,7 @@ pub(crate) enum InvalidPlaces {
     #[error("both sides are on drives, and one has to be on this computer")]
     BothThere,
     /// The sources are on several sides.
-    #[error("the sources have to be all here, or all on one drive")]
+    #[error("the sources have to be all here, or all in one container of a drive")]
     Mixed,
     /// A place without a path.
     #[error("a place cannot be empty")]
@@ -46,21 +47,45 @@ pub(crate) enum InvalidPlaces {
 }
 
 impl Place {
-    /// Parses `NAME[@N]:PATH`, or a path here: one without a colon, or with a slash before the first
-    /// one, as scp does. `suffix` may follow the name.
+    /// Parses `NAME[@N][/CONTAINER]:PATH`, or a path here: one without a colon, or with a slash before
+    /// the first one, as scp does, unless a container can be meant. `suffix` may follow the name.
     pub(crate) fn parse(given: &OsStr, suffix: &str) -> Result<Self, InvalidPlaces> {
+        let is_here = |path: &OsStr| Path::new(path).symlink_metadata().is_ok();
+        Self::parse_beside(given, suffix, is_here)
+    }
+
+    /// As [`Place::parse`], on a computer with the paths that `is_here` knows.
+    fn parse_beside(
+        given: &OsStr,
+        suffix: &str,
+        is_here: impl Fn(&OsStr) -> bool,
+    ) -> Result<Self, InvalidPlaces> {
         let bytes = given.as_bytes();
         if bytes.is_empty() {
             return Err(InvalidPlaces::Empty);
         }
-        let end = bytes.iter().position(|byte| matches!(byte, b':' | b'/'));
-        let Some(colon) = end.filter(|at| *at > 0 && bytes[*at] == b':') else {
-            return Ok(Self::Here(PathBuf::from(given)));
+        let here = || Ok(Self::Here(PathBuf::from(given)));
+        let colon = bytes.iter().position(|byte| *byte == b':');
+        let Some(colon) = colon.filter(|at| *at > 0) else {
+            return here();
         };
         let name = String::from_utf8_lossy(&bytes[..colon]);
+        let path = bytes[colon + 1..].to_vec();
+        if name.contains('/') {
+            let container = name.parse::<DriveIn<DriveAt>>();
+            return match container {
+                Ok(drive) if !name.starts_with('.') && !is_here(given) => {
+                    Ok(Self::There(drive, path))
+                }
+                _ => here(),
+            };
+        }
         let name = name.strip_suffix(suffix).unwrap_or(&name);
         match name.parse::<DriveAt>() {
-            Ok(drive) => Ok(Self::There(drive, bytes[colon + 1..].to_vec())),
+            Ok(drive) => {
+                let container = None;
+                Ok(Self::There(DriveIn { drive, container }, path))
+            }
             Err(why) => Err(InvalidPlaces::Name {
                 given: given.to_string_lossy().into_owned(),
                 why,
@@ -69,18 +94,11 @@ impl Place {
     }
 }
 
-/// The container with a name that is meant by `NAME/CONTAINER:PATH`, which is a path here as for scp.
-pub(crate) fn in_container(given: &OsStr) -> Option<DriveIn<DriveName>> {
-    let given = given.to_str()?;
-    let place: DriveIn<DriveName> = given.split_once(':')?.0.parse().ok()?;
-    place.container.is_some().then_some(place)
-}
-
-/// The drive, or the generation of it, and what is copied between it and this computer.
+/// The container of a drive, or of a generation of it, and what is copied between it and this computer.
 pub(crate) fn order(
     sources: &[Place],
     destination: &Place,
-) -> Result<(DriveAt, Order), InvalidPlaces> {
+) -> Result<(DriveIn<DriveAt>, Order), InvalidPlaces> {
     let mut here = Vec::new();
     let mut there = Vec::new();
     for source in sources {
@@ -90,7 +108,7 @@ pub(crate) fn order(
         }
     }
     match destination {
-        Place::There(drive, _) if drive.generation.is_some() => {
+        Place::There(drive, _) if drive.drive.generation.is_some() => {
             Err(InvalidPlaces::Saved(drive.clone()))
         }
         Place::There(drive, to) if there.is_empty() => Ok((
@@ -125,7 +143,8 @@ mod tests {
     use super::*;
 
     fn place(given: &[u8]) -> Result<Place, InvalidPlaces> {
-        Place::parse(OsStr::from_bytes(given), ".xdrive")
+        let is_here = |path: &OsStr| path == "is/here:a";
+        Place::parse_beside(OsStr::from_bytes(given), ".xdrive", is_here)
     }
 
     fn there(path: &[u8]) -> Place {
@@ -138,12 +157,39 @@ mod tests {
         assert_eq!(place(b"demo.xdrive:a"), Ok(there(b"a")));
         assert_eq!(place(b"demo:"), Ok(there(b"")));
         assert_eq!(place(b"demo:a:b\xff"), Ok(there(b"a:b\xff")));
-        for here in [&b"a"[..], b"./a:b", b"/a:b", b":a", b"a/b:c", b"gr\xfcn"] {
+        for here in [&b"a"[..], b"./a:b", b"/a:b", b":a", b"gr\xfcn"] {
             let path = path(here);
             assert_eq!(place(here), Ok(Place::Here(path)));
         }
         assert!(matches!(place(b"a b:c"), Err(InvalidPlaces::Name { .. })));
         assert_eq!(place(b""), Err(InvalidPlaces::Empty));
+    }
+
+    #[test]
+    fn a_slash_before_the_colon_names_a_container_if_it_can() {
+        for (given, drive) in [
+            (&b"demo/tools:/a"[..], "demo/tools"),
+            (b"demo@3/tools:/a", "demo@3/tools"),
+            (b"demo/main:/a", "demo"),
+        ] {
+            let there = Place::There(drive.parse().unwrap(), b"/a".to_vec());
+            assert_eq!(place(given), Ok(there));
+        }
+        for here in [
+            &b"is/here:a"[..],
+            b"./tools:a",
+            b"../tools:a",
+            b"./demo/tools:a",
+            b"demo/a/b:c",
+            b"demo/Tools:a",
+            b"/demo:a",
+        ] {
+            assert_eq!(place(here), Ok(Place::Here(path(here))));
+        }
+        // Another container is another place to copy from.
+        let sources = [place(b"demo/tools:a").unwrap(), there(b"a")];
+        let mixed = order(&sources, &Place::Here("x".into()));
+        assert_eq!(mixed, Err(InvalidPlaces::Mixed));
     }
 
     #[test]

@@ -55,22 +55,23 @@ fn two_containers_of_a_drive_keep_a_layer_each() {
     )
     .is(0)
     .reports("created the container");
-    let without = session(&site, "demo/tools", &[], "true");
-    without
+    // Nothing is launched for one that cannot be made: there would be another snapshot.
+    session(&site, "demo/tools", &[], "true")
         .is(69)
-        .reports("error: demo has no container tools yet, and no image was given for it")
-        .reports("hint: --image IMAGE makes it");
+        .reports("error: demo has no container tools; it has main")
+        .reports("hint: xdrive --local connect demo/tools --image IMAGE makes it");
+    site.is_saved("demo", 1);
     let made = session(
         &site,
         "demo/tools",
-        &["--image", &other],
+        &["--image", &other, "--mount", "sets:/data"],
         "cat /own 2>/dev/null || echo none; cat /work/shared /proc/sys/kernel/hostname; \
-         echo tools >/own; chmod 600 /own && echo changed",
+         echo set >/data/set; echo tools >/own; chmod 600 /own && echo changed",
     );
     assert_eq!(made.is(0).stdout, "none\nboth\ntools\nchanged\n");
     made.reports("started the container")
         .reports("created the container tools");
-    site.is_saved("demo", 3);
+    site.is_saved("demo", 2);
     let listed = document("containers", &site.run(&["containers", "demo", "--json"]));
     assert_eq!(listed[0]["container"], "main", "{listed}");
     assert_eq!(listed[1]["container"], "tools", "{listed}");
@@ -96,11 +97,38 @@ fn two_containers_of_a_drive_keep_a_layer_each() {
         "cat /own; chmod 644 /own 2>/dev/null || echo no",
     );
     assert_eq!(main.is(0).stdout, "main\nno\n");
-    // Where the drive is asleep it is the main container's files that are found.
-    assert_eq!(site.run(&["cat", "demo:/own"]).is(0).stdout, "main\n");
+    // Where the drive is asleep the files of each are found, and its own mounts.
+    for (place, content) in [
+        ("demo:/own", "main\n"),
+        ("demo/tools:/own", "tools\n"),
+        ("demo/tools:/data/set", "set\n"),
+        ("demo:sets/set", "set\n"),
+    ] {
+        assert_eq!(site.run(&["cat", place]).is(0).stdout, content, "{place}");
+    }
+    site.run(&["cat", "demo:/data/set"]).is(1);
+    let here = site.path("own").display().to_string();
+    site.run(&["cp", "demo/tools:/own", &here]).is(0);
+    assert_eq!(fs::read_to_string(&here).unwrap(), "tools\n");
+    site.run(&["ls", "demo/tools:/own"]).is(0).prints("own");
+    site.run(&["ls", "demo/other:/own"])
+        .is(69)
+        .reports("error: demo has no container other; it has main, tools")
+        .reports("hint: xdrive --local connect demo/other --image IMAGE makes it");
+    // Its second session has changed the permissions of its file; main's has changed nothing.
+    let changed = site.run(&["diff", "demo@2/tools", "demo@3/tools", "/own"]);
+    assert!(changed.is(0).stdout.starts_with("M  /own"), "{changed:?}");
+    let same = site.run(&["diff", "demo@3/tools", "demo@4/tools", "/own"]);
+    assert_eq!(same.is(0).stdout, "");
+    site.run(&["diff", "demo@1/tools", "demo@2/tools", "/own"])
+        .is(69)
+        .reports("error: demo has no container tools; it has main");
 
     // Where the drive has another name both are made again from their own images.
     site.run(&["rename", "demo", "new", "--yes"]).is(0);
+    for (place, own) in [("new:/own", "main\n"), ("new/tools:/own", "tools\n")] {
+        assert_eq!(site.run(&["cat", place]).is(0).stdout, own, "{place}");
+    }
     let renamed = session(
         &site,
         "new/tools",
@@ -219,12 +247,44 @@ fn a_guest_has_a_container_of_its_own_beside_the_lead() {
         "sent\n"
     );
     assert_eq!(session(&site, "demo", &[], both).is(0).stdout, "none\n");
+    // So do xdrive's own commands for files.
+    let here = site.path("sent").display().to_string();
+    let back = site.path("back").display().to_string();
+    site.run(&["cp", &here, "demo/tools:/copied"]).is(0);
+    site.run(&["cp", "demo/tools:/copied", &back]).is(0);
+    assert_eq!(fs::read_to_string(&back).unwrap(), "sent\n");
+    let folder = site.path("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a"), "a\n").unwrap();
+    let folder = folder.display().to_string();
+    site.run(&["sync", &folder, "demo/tools:/folder"]).is(0);
+    let cat = site.run(&["cat", "demo/tools:/folder/a", "demo/tools:/own"]);
+    assert_eq!(cat.is(0).stdout, "a\ntools\n");
+    for absent in ["demo:/copied", "demo:/folder"] {
+        site.run(&["ls", absent]).is(1);
+    }
+    for refused in [
+        &["cp", &here, "demo/other:/copied"][..],
+        &["sync", &folder, "demo/other:/folder"],
+        &["cat", "demo/other:/own"],
+    ] {
+        site.run(refused)
+            .is(69)
+            .reports("error: demo has no container other; it has main, tools");
+    }
     end(&site, lead);
     site.is_saved("demo", 1);
-    assert_eq!(
-        session(&site, "demo/tools", &[], both).is(0).stdout,
-        "sent\n"
-    );
+    // What it has now is compared with what it had.
+    let script = "cat /sent && echo now >/new && until [ -e /work/over ]; do sleep 0.1; done; cat /work/over";
+    let mut lead = site.start(&["connect", "demo/tools", "--", "sh", "-c", script]);
+    lead.prints("sent\n");
+    let found = || {
+        site.run(&["diff", "demo@1/tools", "demo/tools", "/new"])
+            .stdout
+    };
+    eventually_within(SESSION, found, || found().starts_with("A  /new"));
+    site.run(&["cp", &here, "demo:over"]).is(0);
+    assert_eq!(lead.end().is(0).stdout, "sent\nsent\n");
 }
 
 #[test]
@@ -314,9 +374,9 @@ fn what_names_no_container_is_refused_before_anything_is_launched() {
         .is(2)
         .reports("main is the drive's main container, which every drive has");
     site.run(&["ls", "demo/tools:/own"])
-        .is(2)
-        .reports("demo/tools is a container that has a name of its own")
-        .reports("demo..tools.xdrive:PATH");
+        .is(69)
+        .reports("error: there is no drive demo")
+        .reports("hint: xdrive --local list shows all there are");
     session(&site, "demo/tools", &[], "true")
         .is(69)
         .reports("demo has no container tools yet");
