@@ -49,7 +49,7 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
         Goal::Ended => saved::ended(&view),
         Goal::Parked => saved::parked(&view),
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
-        Goal::Deleted => leaving::deleted(&view),
+        Goal::Deleted { shown } => leaving::deleted(&view, shown),
         Goal::Renamed(to) => leaving::renamed(&view, to),
         Goal::Copied(order) => copied::copied(&view, order),
     }

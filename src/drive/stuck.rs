@@ -68,6 +68,8 @@ pub enum Why {
     Leaving(Leaving),
     /// The drive is to be deleted, renamed or tried out, and it has an instance or a volume.
     NotAtRest,
+    /// The drive is to be deleted, and has this snapshot, which its user was not shown.
+    SavedSince(SnapshotId),
     /// The drive is to be tried out, and nothing of it is saved.
     NothingSaved,
     /// The drive is to begin as a copy, and has parts already.
@@ -248,7 +250,7 @@ impl Stuck {
                     _ => snapshots.collect(),
                 }
             }
-            Why::Leaving(Leaving::Deleted) | Why::CopyFailed(_) => {
+            Why::Leaving(Leaving::Deleted) | Why::CopyFailed(_) | Why::SavedSince(_) => {
                 vec![format!("xdrive delete {drive}")]
             }
             Why::Leaving(Leaving::Renamed(to)) => vec![format!("xdrive rename {drive} {to}")],
@@ -402,6 +404,11 @@ impl fmt::Display for Why {
             Self::NotAtRest => f.write_str(
                 "the drive is not at rest: it has an instance or a volume, perhaps of a session that \
                  has just begun",
+            ),
+            Self::SavedSince(snapshot) => write!(
+                f,
+                "somebody has used the drive meanwhile: {} was not there when you were asked",
+                snapshot.of("the drive")
             ),
             Self::NothingSaved => {
                 f.write_str("nothing of the drive is saved yet: there is nothing to try out")

@@ -74,7 +74,8 @@ impl Session {
             "{drive} is deleted; where the account has a Recycle Bin rule for snapshots, they can be \
              had back from there"
         );
-        self.leave_name(Goal::Deleted, &format!("delete {drive}"), &done)
+        let shown = snapshots.iter().map(|it| it.id.clone()).collect();
+        self.leave_name(Goal::Deleted { shown }, &format!("delete {drive}"), &done)
             .await
     }
 

@@ -12,6 +12,7 @@
 //! it touches only what there was at the look before its first mark, rename or deletion.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::super::hosts::Client;
 use super::super::observed::SeenSnapshot;
@@ -20,10 +21,17 @@ use super::super::stuck::Why;
 use super::super::tags::Leaving;
 use super::step::{Done, Next, Step, View, Waiting};
 use crate::ec2::SnapshotState;
-use crate::ids::DriveName;
+use crate::ids::{DriveName, SnapshotId};
 
-/// Plans the deletion of the whole drive.
-pub(super) fn deleted(view: &View) -> Next {
+/// Plans the deletion of the whole drive, whose user was `shown` these snapshots. One that was saved
+/// while the question was open is work that nobody agreed to lose.
+pub(super) fn deleted(view: &View, shown: &BTreeSet<SnapshotId>) -> Next {
+    let mut snapshots = view.seen.snapshots.iter();
+    if view.seen.me.leaving.is_empty()
+        && let Some(later) = snapshots.find(|it| !shown.contains(&it.id))
+    {
+        return view.stuck(Why::SavedSince(later.id.clone()));
+    }
     if let Some(next) = before(view, &Leaving::Deleted, Done::Deleted) {
         return next;
     }

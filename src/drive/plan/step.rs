@@ -1,5 +1,6 @@
 //! The plan's types: goals, steps, and the view that the rules have.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -40,7 +41,10 @@ pub enum Goal {
         even_if_used: bool,
     },
     /// Nothing is left of the drive, which is saved and at rest before.
-    Deleted,
+    Deleted {
+        /// Its snapshots as the user was shown them. One that came later was not agreed to.
+        shown: BTreeSet<SnapshotId>,
+    },
     /// All of the drive, which is saved and at rest before, has this name.
     Renamed(DriveName),
     /// The drive, which was new, has the copy of another drive's snapshot.

@@ -176,7 +176,7 @@ impl State {
             Action::Start(slot) => {
                 let client = &mut self.clients[usize::from(slot)];
                 let run = setup.clients[usize::from(slot)][usize::from(client.began)];
-                client.start(run, now);
+                client.start(run, &self.world);
             }
             Action::Look { slot, mix } => {
                 self.budget.stale -= u8::from(mix > 0);

@@ -58,7 +58,8 @@ impl State {
             (Asleep::Again(before), At::Acting { stage, steps, .. }) => {
                 matches!(stage, Stage::Read) && steps.last().is_some_and(before)
             }
-            (Asleep::Reading, At::Snapshots { .. } | At::Instances { .. }) => true,
+            (Asleep::Reading, At::Snapshots { .. } | At::Instances { .. })
+            | (Asleep::Asking, At::Rest { .. }) => true,
             (Asleep::Inside, At::Inside { .. }) => !client.has_to_renew(&self.world),
             (Asleep::Renewing(_), At::Inside { .. }) => {
                 let keep = client.keep.as_ref();

@@ -52,6 +52,8 @@ pub(super) enum Broken {
     DiscardsDrive,
     /// It marks a drive that it deletes or renames, and does not look again whether anybody uses it.
     LeavesUnseen,
+    /// It deletes whatever the drive has when it first looks.
+    DeletesUnshown,
     /// It copies on a look of long ago.
     CopiesOnOldLook,
     /// It copies again at once if the answer was lost.
@@ -147,10 +149,14 @@ impl Broken {
                     snapshot.leaving = None;
                 }
             }
-            Self::LeavesUnseen if matches!(goal, Goal::Deleted | Goal::Renamed(_)) => {
+            Self::LeavesUnseen if matches!(goal, Goal::Deleted { .. } | Goal::Renamed(_)) => {
                 let is_marked = seen.snapshots.iter().any(|it| it.leaving.is_some());
                 seen.instances.retain(|_| !is_marked);
                 seen.volumes.retain(|_| !is_marked);
+            }
+            Self::DeletesUnshown if matches!(goal, Goal::Deleted { .. }) => {
+                let all = seen.snapshots.iter().map(|it| it.id.clone());
+                seen.me.leaving.extend(all);
             }
             Self::CopyIsNewest => {
                 for snapshot in &mut seen.snapshots {

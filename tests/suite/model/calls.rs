@@ -37,7 +37,8 @@ pub(super) enum Call {
     DeleteVolume(u8),
     DeleteSnapshot(u8),
     Mark(u8, Mark),
-    Erase(u8),
+    /// One of those that the user was shown, or not.
+    Erase(u8, bool),
     Rename(u8),
     Fork(u8),
     /// Of that original, by that session, with its own number.
@@ -121,7 +122,7 @@ impl Call {
             Self::Mark(id, mark) => {
                 world.change_snapshot(*id, |snapshot| snapshot.mark = Some(*mark));
             }
-            Self::Erase(id) => world.erase(*id),
+            Self::Erase(id, was_shown) => world.erase(*id, *was_shown),
             Self::Rename(id) => world.rename(*id),
             Self::Fork(id) => world.set_aside(*id),
             Self::Copy(original, session, token) => {

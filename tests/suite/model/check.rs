@@ -21,6 +21,7 @@ use super::world::{Promise, Tick, World};
 
 pub(super) const P1: &str = "P1: nothing acknowledged is ever lost";
 pub(super) const P1_USED: &str = "P1: a drive in use is neither deleted nor renamed";
+pub(super) const P1_SHOWN: &str = "P1: only what the user was shown is deleted";
 pub(super) const P1_APART: &str = "P1: what is thrown away never becomes a state of the drive";
 pub(super) const P1_ORIGIN: &str =
     "P1: a throwaway volume is deleted while the snapshot that it was made from is there";
@@ -81,6 +82,8 @@ pub(super) enum Asleep {
     Dropped,
     /// At its current point, for so many ticks more.
     On(Tick),
+    /// Before its first look: its user has the question on the screen.
+    Asking,
     /// While its user works.
     Inside,
     /// The same, for so many ticks; and again in the middle of the next renewal.
@@ -287,6 +290,9 @@ impl Model for Checked {
             }),
             Property::always(P1_USED, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Left)
+            }),
+            Property::always(P1_SHOWN, |_, state: &State| {
+                !state.world.broken.contains(&Promise::Unshown)
             }),
             Property::always(P1_APART, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Mixed)

@@ -149,7 +149,7 @@ impl Client {
         }
     }
 
-    pub(super) fn start(&mut self, run: Run, now: Tick) {
+    pub(super) fn start(&mut self, run: Run, world: &World) {
         self.session = self.slot * 4 + self.began + 1;
         self.began += 1;
         self.goal = match run {
@@ -162,13 +162,15 @@ impl Client {
                 from: Some(Head::Snapshot(values::snapshot_id(id))),
             },
             Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
-            Run::Delete => Goal::Deleted,
+            Run::Delete => Goal::Deleted {
+                shown: world.snapshot_ids(),
+            },
             Run::Rename => Goal::Renamed(values::other_name()),
             Run::Fork(original) => Goal::Copied(Box::new(values::copy_order(original))),
         };
         self.cut = run == Run::StopFromAfar;
         self.forget();
-        self.at = At::Rest { until: now };
+        self.at = At::Rest { until: world.now };
     }
 
     /// The process ends, and its knowledge with it.

@@ -1,8 +1,10 @@
 //! The last check before a resource is destroyed: the proof, against the re-read.
 
+use xdrive::drive::Goal;
 use xdrive::drive::plan::Step;
 use xdrive::drive::proof::Reread;
 use xdrive::ec2::InstanceState;
+use xdrive::ids::SnapshotId;
 
 use super::calls::Call;
 use super::client::{At, Client, Rules};
@@ -106,11 +108,15 @@ impl Client {
                     return Err(Err(Failure::Changed));
                 }
                 Ok(match step {
-                    Step::Erase(_) => Call::Erase(id),
+                    Step::Erase(_) => Call::Erase(id, self.was_shown(superseded.snapshot())),
                     _ => Call::DeleteSnapshot(id),
                 })
             }
             _ => Err(Err(Failure::Changed)),
         }
+    }
+    /// Whether the user who deletes the drive was shown this snapshot.
+    fn was_shown(&self, id: &SnapshotId) -> bool {
+        matches!(&self.goal, Goal::Deleted { shown } if shown.contains(id))
     }
 }

@@ -1,24 +1,37 @@
 //! A client that deletes or renames the drive, beside one that uses it.
 
+use std::collections::BTreeSet;
+
 use xdrive::drive::plan::Step;
+use xdrive::ids::SnapshotId;
 
 use super::broken::Broken;
-use super::check::{Asleep, Budget, Old, P1_USED, Setup};
+use super::check::{Asleep, Budget, Old, P1_SHOWN, P1_USED, Setup};
 use super::client::Run;
 use super::configurations::{CALM, holds, is_caught};
 use super::events::Fault;
 use super::past::Past;
+use super::values;
 use super::world::{Mount, Promise, World};
 
 impl World {
     /// A snapshot goes because its user deletes the drive. With the last of them its data is wanted no
     /// more: until then the newest has all.
-    pub(super) fn erase(&mut self, id: u8) {
+    pub(super) fn erase(&mut self, id: u8, was_shown: bool) {
         self.demand_rest();
+        if !was_shown {
+            self.broken.insert(Promise::Unshown);
+        }
         self.delete_snapshot(id);
         if self.snapshots.iter().all(|thing| thing.now.is_none()) {
             self.forgive();
         }
+    }
+
+    /// The snapshots that a list of this moment has.
+    pub(super) fn snapshot_ids(&self) -> BTreeSet<SnapshotId> {
+        let there = self.snapshots.iter().filter(|it| it.now.is_some());
+        there.map(|it| values::snapshot_id(it.id)).collect()
     }
 
     /// A snapshot gets the other name, because its user renames the drive.
@@ -101,6 +114,12 @@ fn a_drive_that_somebody_connects_to_meanwhile_stays() {
     for setup in before_the_mark {
         is_caught(Broken::LeavesUnseen, P1_USED, &setup);
     }
+}
+
+#[test]
+fn what_is_saved_while_the_question_is_open_stays() {
+    let [deleted, _] = sleeps(&[(1, Asleep::Asking), (0, Asleep::Inside)], 110);
+    is_caught(Broken::DeletesUnshown, P1_SHOWN, &deleted);
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Known {
             host.client = None;
         }
         let mut client = Client::new(NEXT);
-        client.start(run, world.now);
+        client.start(run, &world);
         let mut passed = Vec::new();
         let is_well = loop {
             if let At::Rest { .. } = client.at {

@@ -29,6 +29,8 @@ pub(super) enum Promise {
     OlderMounted,
     /// A drive in use was deleted or renamed.
     Left,
+    /// A snapshot was deleted with its drive that the user was not shown.
+    Unshown,
     /// What a session throws away was snapshotted, or mounted by another one.
     Mixed,
     /// A throwaway volume was deleted, and the snapshot that it was made from is gone.

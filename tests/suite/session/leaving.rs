@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 use xdrive::local::Fault;
 
-use super::simulated::{paper, plant, with_saves, with_volume};
-use super::site::Site;
+use super::simulated::{paper, plant, with_saves, with_snapshot, with_volume};
+use super::site::{SESSION, Site};
 
 #[test]
 fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
@@ -26,6 +26,21 @@ fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
     assert_eq!(site.kinds("train"), ["snapshot"]);
     let again = site.run(&["delete", "demo", "--yes"]);
     again.is(69).reports("error: there is no drive demo");
+}
+
+#[test]
+fn what_is_saved_while_delete_asks_stays() {
+    let site = paper();
+    with_saves(&site, "demo", 1);
+    let mut pty = site.in_terminal(&["delete", "demo"]);
+    pty.see("demo: 1 snapshot of generation 1 go");
+    pty.see("type demo to delete it for good:");
+    with_snapshot(&site, &[("xdrive:generation", "2")]);
+    pty.type_in("demo\r");
+    assert_eq!(pty.wait_within(SESSION), 76, "{}", pty.contents());
+    pty.see("somebody has used the drive meanwhile: ");
+    pty.see("hint: xdrive --local delete demo");
+    assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
 }
 
 #[test]
@@ -166,12 +181,12 @@ fn a_renamed_drive_goes_on_and_is_deleted_once_its_name_is_typed() {
     let mut pty = site.in_terminal(&["delete", "lab"]);
     pty.see("type lab to delete it for good:");
     pty.signal(Signal::TERM);
-    assert_eq!(pty.wait_within(super::site::SESSION), 143);
+    assert_eq!(pty.wait_within(SESSION), 143);
     for (answer, code, kinds) in [("demo\r", 130, 2), ("lab\r", 0, 0)] {
         let mut pty = site.in_terminal(&["delete", "lab"]);
         pty.see("type lab to delete it for good:");
         pty.type_in(answer);
-        let ended = pty.wait_within(super::site::SESSION);
+        let ended = pty.wait_within(SESSION);
         assert_eq!(ended, code, "{}", pty.contents());
         site.is_saved("lab", kinds);
     }

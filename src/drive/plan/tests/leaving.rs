@@ -1,11 +1,13 @@
 //! A drive that leaves its name, and what may be found there afterwards.
 
+use std::collections::BTreeSet;
+
 use super::fixtures::*;
 use crate::drive::observed::{Observed, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
 use crate::drive::stuck::Why;
 use crate::drive::tags::Leaving;
-use crate::ids::DriveName;
+use crate::ids::{DriveName, SnapshotId};
 
 /// A drive at rest with these snapshots.
 fn with(snapshots: Vec<SeenSnapshot>) -> Observed {
@@ -15,12 +17,32 @@ fn with(snapshots: Vec<SeenSnapshot>) -> Observed {
     }
 }
 
+fn deleted(shown: impl Into<BTreeSet<SnapshotId>>) -> Goal {
+    let shown = shown.into();
+    Goal::Deleted { shown }
+}
+
+#[test]
+fn what_was_saved_after_the_question_is_not_deleted() {
+    let goal = deleted([snap(1)]);
+    let is_stuck = |seen: &Observed| match next(&goal, seen) {
+        Next::Stuck(stuck) => stuck.why == Why::SavedSince(snap(2)),
+        _ => false,
+    };
+    let mut seen = with(vec![snapshot(1, 1, 1), snapshot(2, 2, 2)]);
+    assert!(is_stuck(&seen));
+    // The one that was shown may be pruned by then.
+    seen.snapshots.remove(0);
+    assert!(is_stuck(&seen));
+    assert!(!is_stuck(&with(vec![snapshot(1, 1, 1)])));
+}
+
 #[test]
 fn what_was_not_there_when_it_began_is_another_drive() {
     let ways = |name: &str| {
         let name: DriveName = name.parse().unwrap();
         [
-            (Goal::Deleted, Leaving::Deleted, Done::Deleted),
+            (deleted([snap(1), snap(2)]), Leaving::Deleted, Done::Deleted),
             (
                 Goal::Renamed(name.clone()),
                 Leaving::Renamed(name),

@@ -188,7 +188,11 @@ fn it_is_never_the_drives_newest_state() {
         why(from(Head::Volume(vol(2)), &seen)),
         Why::From(..)
     ));
-    for goal in [Goal::Deleted, Goal::Renamed("lab".parse().unwrap())] {
+    let shown = seen.snapshots.iter().map(|it| it.id.clone()).collect();
+    for goal in [
+        Goal::Deleted { shown },
+        Goal::Renamed("lab".parse().unwrap()),
+    ] {
         assert_eq!(why(next(&goal, &seen)), Why::NotAtRest);
     }
     let mut seen = seen;
