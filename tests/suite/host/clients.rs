@@ -74,6 +74,25 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn one_that_leaves_while_its_lease_is_being_set_is_gone() {
+    let machine = Machine::boot().await;
+    let run = async |script: &str| machine.ssh.run(script, b"").await.unwrap().status;
+    let mut guest = machine.hold("s1 t me", Role::Guest, 900).await.unwrap();
+    until_clients(&mut guest, 1).await;
+    // Nobody sets a lease meanwhile.
+    run("flock /run/xdrive/lease.lock sleep 300 >/dev/null 2>&1 &").await;
+    soon(async { while run("pgrep -f 'lease.lock sleep 30[0]'").await != 0 {} }).await;
+    assert!(guest.refresh(Duration::from_mins(50)));
+    soon(async { while run("pgrep -f 'flock -w 10 [4]'").await != 0 {} }).await;
+    assert_eq!(machine.host.leave("s1 t me").await.unwrap().others, 0);
+    run("pkill -f 'sleep 30[0]'").await;
+    // Its connection is still there.
+    until_nothing_runs(&machine).await;
+    drop(guest);
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_lead_and_two_guests_keep_the_lease_and_see_each_other() {
     let machine = Machine::boot().await;
     let mut lead = machine.hold("s1 t me", Role::Lead, 1000).await.unwrap();
