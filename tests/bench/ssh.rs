@@ -38,6 +38,8 @@ const ROUNDS: usize = 5;
 /// The most rounds of copies and of what is far, which take longer.
 const LONG_ROUNDS: usize = 3;
 const DRIVE: &str = "bench";
+/// Where a folder is in memory.
+const MEMORY: &str = "/dev/shm";
 /// The bytes of a transfer.
 const BULK: u64 = 512 << 20;
 /// The bytes through a command.
@@ -85,6 +87,7 @@ const FAR_ROWS: [Row; 2] = [
 fn main() -> anyhow::Result<()> {
     let rounds = run::rounds(ROUNDS)?;
     let dir = run::directory("ssh", env!("CARGO_TARGET_TMPDIR"))?;
+    let memory = run::directory("ssh", MEMORY)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -96,7 +99,7 @@ fn main() -> anyhow::Result<()> {
         let program = Program::new(top)?;
         let from_afar = Program::within(&afar, &far.words())?;
         let outcome = tokio::select! {
-            outcome = measure(&program, top, rounds) => outcome,
+            outcome = measure(&program, memory.path(), rounds) => outcome,
             stopped = run::until_signal() => stopped,
         };
         let outcome = match outcome {
@@ -117,12 +120,15 @@ fn main() -> anyhow::Result<()> {
         }
         outcome
     })?;
-    dir.close().context("removing the benchmark's directory")
+    for dir in [dir, memory] {
+        dir.close().context("removing the benchmark's directory")?;
+    }
+    Ok(())
 }
 
-async fn measure(program: &Program, top: &Path, rounds: usize) -> anyhow::Result<()> {
+async fn measure(program: &Program, memory: &Path, rounds: usize) -> anyhow::Result<()> {
     let mut rivals = Rivals::begin(program, DRIVE).await?;
-    let copies = Copies::new(top, program, DRIVE).await?;
+    let copies = Copies::new(memory, program, DRIVE).await?;
     let tables = tokio::task::spawn_blocking(move || {
         let [xdrive, ssh] = &rivals.clients;
         let idle = [xdrive.idle()?, ssh.idle()?];
