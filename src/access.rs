@@ -11,6 +11,7 @@ mod client_line;
 pub(crate) mod ingress;
 pub(crate) mod lease;
 mod login;
+mod purpose;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::ec2::Instance;
 use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::room::Room;
 use crate::host::scripts::Host;
-use crate::host::{CloseReport, Closed, HostState, MountOrder, MountedDrive, Role};
+use crate::host::{CloseReport, Closed, EarlySibling, HostState, MountOrder, MountedDrive, Role};
 use crate::ids::{Generation, InstanceId, SessionId, Uuid, VolumeId};
 use crate::ssh::{HostKey, Ssh, UserKey};
 
@@ -37,6 +38,7 @@ use client_line::{is_by_ssh, no_answer, other, session_of, translated};
 use ingress::Ingress;
 use lease::LeaseContext;
 use login::{ANSWER, LATE, Login, Refusal};
+use purpose::Purpose;
 
 /// How long a new host waits for its first client: longer than any boot.
 const FIRST_SIGN: Duration = Duration::from_mins(30);
@@ -49,6 +51,8 @@ pub(crate) struct SshHosts {
     client: Option<Attachment>,
     /// This session's arrival at a host that runs already, once one is known.
     coming: Option<Coming>,
+    /// Whether the next connection to a host is for files.
+    carries_files: bool,
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last request.
     silent: BTreeMap<InstanceId, NoAnswer>,
@@ -67,6 +71,7 @@ impl SshHosts {
             context,
             client: None,
             coming: None,
+            carries_files: false,
             links: BTreeMap::new(),
             silent: BTreeMap::new(),
             mounted: None,
@@ -148,6 +153,21 @@ impl SshHosts {
         Ok((ssh.clone(), scripts))
     }
 
+    /// As [`SshHosts::reach`], with the connection for files that is opened at the same time, if there
+    /// was none to the host before: a login is seven round trips.
+    pub(crate) async fn reach_for_files(
+        &mut self,
+        host: &Instance,
+    ) -> Result<(Ssh, Host, Option<EarlySibling>), HostError> {
+        self.carries_files = true;
+        let reached = self.reach(host).await;
+        self.carries_files = false;
+        let (ssh, scripts) = reached?;
+        let link = self.links.get_mut(&host.id);
+        let files = link.and_then(|link| link.files.take());
+        Ok((ssh, scripts, files))
+    }
+
     /// The scripts of `host`, connecting if need be.
     async fn host(&mut self, host: &Instance) -> Result<Host, HostError> {
         if let Some(link) = self.links.get(&host.id) {
@@ -176,14 +196,19 @@ impl SshHosts {
         }
         // A session that was attached before does not arrive: it reconnects.
         let coming = self.coming.as_ref().filter(|_| self.client.is_none());
-        let arrival = coming.map(|coming| &coming.arrival);
-        let made = self.login.enter(host, arrival).await?;
+        let purpose = match coming {
+            Some(coming) => Purpose::Arrival(&coming.arrival),
+            None if self.carries_files => Purpose::Files,
+            None => Purpose::Contact,
+        };
+        let made = self.login.enter(host, purpose).await?;
         let (scripts, contact) = (made.host.clone(), made.contact.clone());
         let link = Link {
             arrival: Arrival::of(made.arrived, made.early, made.contact),
             ssh: made.ssh,
             host: made.host,
             lease: None,
+            files: made.files,
         };
         self.links.insert(host.id.clone(), link);
         Ok((scripts, contact))

@@ -19,7 +19,7 @@ use crate::drive::{HostError, lease_left};
 use crate::ec2::Instance;
 use crate::host::facts::ScriptError;
 use crate::host::scripts::Host;
-use crate::host::{LockOrder, Remaining, Role};
+use crate::host::{EarlySibling, LockOrder, Remaining, Role};
 use crate::ids::{InstanceId, SessionId};
 use crate::ssh::{Ssh, SshError};
 
@@ -33,6 +33,8 @@ pub(super) struct Link {
     pub(super) host: Host,
     pub(super) lease: Option<Lease>,
     pub(super) arrival: Arrival,
+    /// The connection for files that is being opened beside it.
+    pub(super) files: Option<EarlySibling>,
 }
 
 /// This session's attachment to its hosts.

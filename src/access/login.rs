@@ -16,13 +16,14 @@ use crate::drive::{self, NoAnswer, Route, tags};
 use crate::ec2::{Ec2, Instance, Kind};
 use crate::host::facts::ScriptError;
 use crate::host::scripts::{ArriveOrder, Arrived, Host};
-use crate::host::{EarlyConnection, HostState};
-use crate::ids::{DriveName, InstanceId, SessionId};
+use crate::host::{EarlyConnection, EarlySibling, HostState};
+use crate::ids::InstanceId;
 use crate::retry::retry;
 use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 
 use super::ingress::{Ingress, source};
+use super::purpose::{ArrivalRequest, Purpose};
 
 /// How long a host that accepts connections may take to answer: key exchange, authentication and
 /// contact, or contact alone. Those are ten round trips and 40 KB at most, 4 s at 300 ms and 0.5
@@ -93,18 +94,8 @@ pub(super) struct LoggedIn {
     pub(super) arrived: Option<Arrived>,
     /// The dedicated connection that is being opened beside it.
     pub(super) early: Option<EarlyConnection>,
-}
-
-/// A request to arrive at a host that runs, right after the login.
-#[derive(Debug, Clone)]
-pub(super) struct ArrivalRequest {
-    /// The client's line.
-    pub(super) client: String,
-    /// The drive's name.
-    pub(super) drive: DriveName,
-    /// The session, and the command of its shell, if it wants one.
-    pub(super) session: SessionId,
-    pub(super) shell: Option<String>,
+    /// The connection for files that is being opened beside it.
+    pub(super) files: Option<EarlySibling>,
 }
 
 enum Attempt {
@@ -145,13 +136,13 @@ impl Login {
     pub(super) async fn enter(
         &mut self,
         host: &Instance,
-        arrival: Option<&ArrivalRequest>,
+        purpose: Purpose<'_>,
     ) -> Result<LoggedIn, Refusal> {
         let target = target(host, self.ingress.reach())?;
         if !self.only_looks {
             self.ingress.open(host, target.address.ip());
         }
-        let attempt = self.first_attempt(&target, arrival).await;
+        let attempt = self.first_attempt(&target, purpose).await;
         // A proxy command that fails is more likely wrong than early: its failure is reported
         // before the retry.
         if let (
@@ -176,7 +167,7 @@ impl Login {
         {
             return Err(Refusal::KeyRefused(why.clone()));
         }
-        let authorized = self.authorize(host, &target, arrival).await;
+        let authorized = self.authorize(host, &target, purpose).await;
         if let Err(Refusal::KeyRefused(why)) = &authorized {
             self.refused.insert(host.id.clone(), (now, why.clone()));
         }
@@ -188,9 +179,9 @@ impl Login {
     async fn first_attempt(
         &mut self,
         target: &Target,
-        arrival: Option<&ArrivalRequest>,
+        purpose: Purpose<'_>,
     ) -> Result<Attempt, Refusal> {
-        let mut first = pin!(attempt(target, &self.key, arrival));
+        let mut first = pin!(attempt(target, &self.key, purpose));
         tokio::select! {
             biased;
             answer = &mut first => return answer,
@@ -200,7 +191,7 @@ impl Login {
                 }
             }
         }
-        attempt(target, &self.key, arrival).await
+        attempt(target, &self.key, purpose).await
     }
 
     /// Has EC2 Instance Connect authorize the key for a minute, logs in with it, and has the host
@@ -209,7 +200,7 @@ impl Login {
         &self,
         host: &Instance,
         target: &Target,
-        arrival: Option<&ArrivalRequest>,
+        purpose: Purpose<'_>,
     ) -> Result<LoggedIn, Refusal> {
         let sending = self
             .ec2
@@ -232,7 +223,7 @@ impl Login {
             }
         }
         let is_early = |attempt: &Result<_, _>| matches!(attempt, Ok(Attempt::KeyRefused));
-        let attempt = || attempt(target, &self.key, arrival);
+        let attempt = || attempt(target, &self.key, purpose);
         let Attempt::LoggedIn(made) = retry(&PAUSES, is_early, attempt).await? else {
             let why = "the host does not ask EC2 Instance Connect for keys";
             return Err(Refusal::KeyRefused(why.to_owned()));
@@ -246,27 +237,28 @@ impl Login {
 }
 
 /// One attempt with this laptop's key.
-async fn attempt(
-    target: &Target,
-    key: &UserKey,
-    arrival: Option<&ArrivalRequest>,
-) -> Result<Attempt, Refusal> {
+async fn attempt(target: &Target, key: &UserKey, purpose: Purpose<'_>) -> Result<Attempt, Refusal> {
     let attempt = async {
-        let early = arrival.map(|it| {
-            let shell = it.shell.as_deref();
-            EarlyConnection::begin(target, key.private(), &it.session, shell)
-        });
+        let (mut early, mut files) = (None, None);
+        match purpose {
+            Purpose::Contact => {}
+            Purpose::Arrival(it) => {
+                let (key, shell) = (key.private(), it.shell.as_deref());
+                early = Some(EarlyConnection::begin(target, key, &it.session, shell));
+            }
+            Purpose::Files => files = Some(EarlySibling::begin(target, key.private())),
+        }
         let ssh = match Ssh::connect(target, key.private()).await {
             Ok(ssh) => ssh,
             Err(SshError::Denied(_)) => return Ok(Attempt::KeyRefused),
             Err(error) => return Err(refusal(&error)),
         };
-        let answer = match arrival {
-            None => {
+        let answer = match purpose {
+            Purpose::Contact | Purpose::Files => {
                 let contact = Host::contact(ssh.clone()).await;
                 contact.map(|(host, contact)| (host, contact, None))
             }
-            Some(ArrivalRequest { client, drive, .. }) => {
+            Purpose::Arrival(ArrivalRequest { client, drive, .. }) => {
                 Host::arrive(ssh.clone(), &ArriveOrder { client, drive }).await
             }
         };
@@ -277,6 +269,7 @@ async fn attempt(
             contact,
             arrived,
             early,
+            files,
         })))
     };
     timeout(ATTEMPT, attempt)
@@ -429,7 +422,11 @@ mod tests {
         host.groups = vec!["sg-0abc".parse().unwrap()];
         let host_key = HostKey::generate().unwrap().public;
         host.tags.insert(tags::HOST_KEY.to_owned(), host_key);
-        let entered = timeout(Duration::from_secs(20), login.enter(&host, None)).await;
+        let entered = timeout(
+            Duration::from_secs(20),
+            login.enter(&host, Purpose::Contact),
+        )
+        .await;
         let Ok(Err(Refusal::ProxyFailed(NoAnswer { why, route }))) = entered else {
             panic!("it waits for EC2, or got in");
         };
@@ -476,7 +473,8 @@ mod tests {
         });
         let mut second = laptop("two", "198.51.100.1");
         second.ingress().open(&host, target.address.ip());
-        let Err(Refusal::Unreachable(why)) = second.first_attempt(&target, None).await else {
+        let Err(Refusal::Unreachable(why)) = second.first_attempt(&target, Purpose::Contact).await
+        else {
             panic!("no host is there");
         };
         assert!(

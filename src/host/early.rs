@@ -1,7 +1,8 @@
-//! The early dedicated connection, opened beside the first one to a host, when only its address is
-//! known; and a shell on it, which the host starts once its client is attached.
+//! Early connections, opened beside the first one to a host when only its address is known: the
+//! dedicated one, with a shell on it that the host starts once its client is attached; and one for
+//! files.
 //!
-//! It is a guess: if it is wrong, the connection is opened later, like any other.
+//! They are guesses: if one is wrong, the connection is opened later, like any other.
 
 use std::sync::Arc;
 
@@ -68,5 +69,37 @@ impl EarlyConnection {
 impl Drop for EarlyConnection {
     fn drop(&mut self) {
         self.shell.abort();
+    }
+}
+
+/// A connection for files, which is being opened at the same time as the first one to its host.
+#[derive(Debug)]
+pub struct EarlySibling(JoinHandle<Option<Ssh>>);
+
+impl EarlySibling {
+    /// Begins to connect to `target` with `key`.
+    #[must_use]
+    pub fn begin(target: &Target, key: &str) -> Self {
+        let (target, key) = (target.clone(), key.to_owned());
+        Self(tokio::spawn(async move {
+            Ssh::connect(&target, &key).await.ok()
+        }))
+    }
+
+    /// The connection beside `ssh`; another one if there is none, or it has failed or ended since.
+    pub async fn beside(early: Option<Self>, ssh: &Ssh) -> Result<Ssh, SshError> {
+        if let Some(mut early) = early
+            && let Ok(Some(own)) = (&mut early.0).await
+            && !own.has_ended()
+        {
+            return Ok(own);
+        }
+        ssh.sibling().await
+    }
+}
+
+impl Drop for EarlySibling {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }

@@ -25,5 +25,5 @@ pub(crate) mod sftp;
 pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};
 pub use closed::{CloseReport, Closed, Committed};
 pub use contact::{HostState, Mounted, Remaining};
-pub use early::EarlyConnection;
+pub use early::{EarlyConnection, EarlySibling};
 pub use mount::{Gpus, MountOrder, MountedDrive};

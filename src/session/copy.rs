@@ -23,6 +23,7 @@ use crate::cloud::Cloud;
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::EarlySibling;
 use crate::host::container::Container;
 use crate::host::scripts::Host;
 use crate::host::sftp::{Sftp, SftpError};
@@ -165,11 +166,11 @@ impl Session {
         let name = self.request.container();
         let hosts = self.reconciler.hosts();
         let attaching = async {
-            let (ssh, scripts) = hosts.reach(host).await?;
+            let (ssh, scripts, early) = hosts.reach_for_files(host).await?;
             let (attached, container, files) = tokio::join!(
                 hosts.join(host, &session, &owner, lease),
                 scripts.running(name),
-                ssh.sibling(),
+                EarlySibling::beside(early, &ssh),
             );
             attached?;
             let files = files.map_err(|error| HostError::Unreachable(error.to_string()))?;
