@@ -22,8 +22,8 @@ use crate::ssh::UserKey;
 
 pub use crate::host::on_record::{ContainerState, OnRecord};
 
-/// How long a launch waits for the containers on record in a snapshot: twenty calls in turn, as a new
-/// drive takes, over a line of 300 ms, twice.
+/// How long a launch waits for the containers on record in a snapshot: eight calls in turn, at 300 ms
+/// each, five times over.
 const READING: Duration = Duration::from_secs(12);
 
 /// The containers of the drive of `request`, the main one first; and its instance, if it is up, else

@@ -8,7 +8,6 @@ use std::pin::pin;
 use anyhow::anyhow;
 
 use super::ending::Ending;
-use super::fork::is_left;
 use super::outcome::run_failure;
 use super::preflight::DriveFacts;
 use super::prompt::{ask_name, can_ask};
@@ -53,7 +52,7 @@ impl Session {
     /// Refuses a drive that is not there, or not wholly saved.
     pub(super) fn demand_rest(&self, facts: &DriveFacts) -> Result<(), Failure> {
         let (drive, command) = (&self.request.drive, &self.cloud.command);
-        let has_volume = facts.volumes.iter().any(is_left);
+        let has_volume = facts.volumes_left().next().is_some();
         let part = match &facts.host {
             Some(host) => host.id.its(),
             None if has_volume => "a volume".to_owned(),

@@ -4,14 +4,14 @@ use anyhow::anyhow;
 
 use super::ending::Ending;
 use super::lookup::Listing;
-use super::preflight::DriveFacts;
+use super::preflight::{DriveFacts, is_left};
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
-use crate::drive::tags::{self, SnapshotKind, VolumeTags};
+use crate::drive::tags::{self, SnapshotKind};
 use crate::drive::{CopyOrder, CopySource};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Snapshot, SnapshotState, Volume, VolumeState};
+use crate::ec2::{Snapshot, SnapshotState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveName, Generation, SnapshotId};
 use crate::signals::End;
@@ -125,12 +125,6 @@ async fn find(
     Ok((order, of))
 }
 
-/// Whether the volume is part of a drive, and there.
-pub(super) fn is_left(volume: &Volume) -> bool {
-    !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
-        && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
-}
-
 impl Session {
     /// Refuses a drive that has any part, but for the same copy that is under way.
     pub(super) fn demand_new(
@@ -145,7 +139,7 @@ impl Session {
                 && tags::read_snapshot(&snapshot.tags).is_ok_and(|own| own.op == order.op)
         };
         let is_new = facts.host.is_none()
-            && !facts.volumes.iter().any(is_left)
+            && facts.volumes_left().next().is_none()
             && facts.snapshots.iter().all(is_begun);
         if is_new {
             return Ok(());

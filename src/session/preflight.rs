@@ -34,12 +34,16 @@ pub(super) struct DriveFacts {
     pub(super) snapshots: Vec<Snapshot>,
 }
 
+/// Whether the volume is part of a drive, and there.
+pub(super) fn is_left(volume: &Volume) -> bool {
+    !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
+        && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
+}
+
 impl DriveFacts {
-    /// Its volumes that are not deleted, nor about to be.
+    /// Its volumes that are there, without root disks.
     pub(super) fn volumes_left(&self) -> impl Iterator<Item = &Volume> {
-        let is_left =
-            |it: &&Volume| !matches!(it.state, VolumeState::Deleting | VolumeState::Deleted);
-        self.volumes.iter().filter(is_left)
+        self.volumes.iter().filter(|it| is_left(it))
     }
 
     /// The newest snapshot that can be read: of that generation, or of any.

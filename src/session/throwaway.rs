@@ -10,7 +10,6 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::ending::{Ending, Interruption};
-use super::fork::is_left;
 use super::preflight::DriveFacts;
 use super::prompt::can_ask;
 use super::reconnect::in_words;
@@ -32,8 +31,7 @@ impl Session {
             let read = tags::read_volume(&volume.tags);
             matches!(read, Ok(VolumeTags::Throwaway { .. }))
         };
-        let mut unsaved = facts.volumes.iter();
-        let unsaved = unsaved.find(|volume| is_left(volume) && !is_thrown_away(volume));
+        let unsaved = facts.volumes_left().find(|it| !is_thrown_away(it));
         let part = match (&facts.host, unsaved) {
             (Some(host), _) => Some(host.id.its()),
             (None, Some(volume)) => Some(volume.id.its()),
