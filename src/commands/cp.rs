@@ -14,8 +14,8 @@ use crate::transfer::place::{InvalidPlaces, Place, order};
 use crate::transfer::{Copying, Order};
 
 /// How it is called.
-pub(crate) const USAGE: &str = "xdrive cp [OPTIONS] SRC… NAME[/CONTAINER]:DST
-       xdrive cp [OPTIONS] NAME[@N][/CONTAINER]:SRC… DST";
+pub(crate) const USAGE: &str = "xdrive cp [OPTIONS] SRC… NAME:DST
+       xdrive cp [OPTIONS] NAME[@N]:SRC… DST";
 
 /// `xdrive cp`.
 #[derive(Debug, clap::Args)]
@@ -23,9 +23,9 @@ pub struct Args {
     /// What to copy, and last where to: paths here, or NAME:PATH.
     ///
     /// Paths on a drive are below /work unless they begin with / or ~. Folders are copied with all
-    /// that is in them, and links in them as links. ./a:b is a file here. NAME/CONTAINER:PATH is in that
-    /// container, unless a file of this path is here. From a drive that is not up its newest snapshot is
-    /// read, from NAME@N:PATH that of generation N; no instance is launched.
+    /// that is in them, and links in them as links. ./a:b is a file here. NAME/CONTAINER:PATH is in
+    /// that container, unless a file of this path is here. From a drive that is not up
+    /// its newest snapshot is read, from NAME@N:PATH that of generation N; no instance is launched.
     #[arg(value_name = "PLACE", required = true, num_args = 2..)]
     pub places: Vec<OsString>,
 

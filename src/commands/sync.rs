@@ -26,7 +26,7 @@ pub struct Args {
     /// The folder on a drive; it is made.
     ///
     /// Its path is below /work unless it begins with / or ~. NAME/CONTAINER:DST is in that container.
-    #[arg(value_name = "NAME[/CONTAINER]:DST")]
+    #[arg(value_name = "NAME:DST")]
     pub place: OsString,
 
     /// Go on: send what changes, until Ctrl-C.
