@@ -51,8 +51,6 @@ pub(crate) struct SshHosts {
     client: Option<Attachment>,
     /// This session's arrival at a host that runs already, once one is known.
     coming: Option<Coming>,
-    /// Whether the next connection to a host is for files.
-    carries_files: bool,
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last request.
     silent: BTreeMap<InstanceId, NoAnswer>,
@@ -71,7 +69,6 @@ impl SshHosts {
             context,
             client: None,
             coming: None,
-            carries_files: false,
             links: BTreeMap::new(),
             silent: BTreeMap::new(),
             mounted: None,
@@ -154,15 +151,15 @@ impl SshHosts {
     }
 
     /// As [`SshHosts::reach`], with the connection for files that is opened at the same time, if there
-    /// was none to the host before: a login is seven round trips.
+    /// was none to the host before: one login does not wait for the other.
     pub(crate) async fn reach_for_files(
         &mut self,
         host: &Instance,
     ) -> Result<(Ssh, Host, Option<EarlySibling>), HostError> {
-        self.carries_files = true;
-        let reached = self.reach(host).await;
-        self.carries_files = false;
-        let (ssh, scripts) = reached?;
+        if !self.links.contains_key(&host.id) {
+            self.connect(host, true).await?;
+        }
+        let (ssh, scripts) = self.reach(host).await?;
         let link = self.links.get_mut(&host.id);
         let files = link.and_then(|link| link.files.take());
         Ok((ssh, scripts, files))
@@ -194,11 +191,20 @@ impl SshHosts {
             }
             self.unlink(&host.id);
         }
+        self.connect(host, false).await
+    }
+
+    /// Asks for the state over a new connection; with another one for files beside it, if `files`.
+    async fn connect(
+        &mut self,
+        host: &Instance,
+        files: bool,
+    ) -> Result<(Host, HostState), Refusal> {
         // A session that was attached before does not arrive: it reconnects.
         let coming = self.coming.as_ref().filter(|_| self.client.is_none());
         let purpose = match coming {
             Some(coming) => Purpose::Arrival(&coming.arrival),
-            None if self.carries_files => Purpose::Files,
+            None if files => Purpose::Files,
             None => Purpose::Contact,
         };
         let made = self.login.enter(host, purpose).await?;

@@ -3,14 +3,11 @@
 use ext4_view::{Ext4, Ext4Error};
 
 use super::blocks::Blocks;
-use super::layers::joined;
+use super::layers::{RECORDS, joined, others};
 use super::reader::Reader;
 use super::tree::failed;
 use crate::host::on_record::{ContainerState, OnRecord};
 use crate::host::sftp::SftpError;
-
-/// The folder with xdrive's records on the drive, which are those of the main container.
-const RECORDS: &[u8] = b"/xdrive";
 
 /// The containers on record, the main one first. Blocks until they are read.
 pub(super) fn read(blocks: Blocks) -> Result<Vec<OnRecord>, SftpError> {
@@ -26,8 +23,7 @@ fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Ext4Error> {
     };
     let mut found = Vec::new();
     found.extend(source(fs, RECORDS)?.map(|source| asleep(None, source)));
-    let folder = joined(RECORDS, b"containers");
-    let entries = match fs.read_dir(&*folder) {
+    let entries = match fs.read_dir(&*others()) {
         Err(Ext4Error::NotFound | Ext4Error::NotADirectory) => return Ok(found),
         entries => entries?,
     };

@@ -9,9 +9,8 @@ use crate::ids::{ContainerName, DriveIn, DriveName};
 /// Docker's folder on the drive.
 const DOCKER: &[u8] = b"/docker";
 
-/// xdrive's records of the main container; those of another are in a folder below. `shell/host/mounts`
-/// writes the mounts of each.
-const RECORDS: &[u8] = b"/xdrive";
+/// The folder with xdrive's records on the drive, which are those of the main container.
+pub(super) const RECORDS: &[u8] = b"/xdrive";
 
 /// A mount: the names on its path in the container, and its path on the drive.
 pub(super) struct Mount {
@@ -19,11 +18,16 @@ pub(super) struct Mount {
     pub(super) path: Vec<u8>,
 }
 
+/// The folder with a folder of records for each of the other containers.
+pub(super) fn others() -> Vec<u8> {
+    joined(RECORDS, b"containers")
+}
+
 /// The mounts of a container of the drive, the main one without a `name`, but for `/work`; none
-/// where there is no record of them.
+/// where there is no record of them, which `shell/host/mounts` writes.
 pub(super) fn mounts(fs: &Ext4, name: Option<&ContainerName>) -> Result<Vec<Mount>, Ext4Error> {
     let records = match name {
-        Some(name) => joined(&joined(RECORDS, b"containers"), name.as_str().as_bytes()),
+        Some(name) => joined(&others(), name.as_str().as_bytes()),
         None => RECORDS.to_vec(),
     };
     let record = match fs.read(&*joined(&records, b"mounts")) {

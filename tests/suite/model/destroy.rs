@@ -115,6 +115,7 @@ impl Client {
             _ => Err(Err(Failure::Changed)),
         }
     }
+
     /// Whether the user who deletes the drive was shown this snapshot.
     fn was_shown(&self, id: &SnapshotId) -> bool {
         matches!(&self.goal, Goal::Deleted { shown } if shown.contains(id))
