@@ -14,9 +14,9 @@ use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 use crate::ec2::{self, BLOCK, Ec2, Kind, WrittenBlocks};
 use crate::ids::SnapshotId;
 
-/// How many blocks are asked for at once: at 100 ms a call, 320 MiB/s. An account has a thousand
-/// `GetSnapshotBlock` a second of one snapshot (EBS endpoints and quotas).
-const UNDER_WAY: usize = 64;
+/// How many blocks are asked for at once: at 100 ms a call, 480 MiB/s, and as many as the thousand
+/// `GetSnapshotBlock` a second of one snapshot that an account has (EBS endpoints and quotas).
+pub(super) const UNDER_WAY: u32 = 96;
 
 /// How many blocks are kept: what all threads read ahead.
 const KEPT: usize = 384;
@@ -125,7 +125,7 @@ impl Blocks {
         let source = Arc::new(Source {
             ec2,
             snapshot,
-            permits: Semaphore::new(UNDER_WAY),
+            permits: Semaphore::new(UNDER_WAY as usize),
             kept: kept(),
             pages: Cache::new(PAGES),
             calls: Calls::default(),

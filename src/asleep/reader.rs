@@ -1,18 +1,23 @@
 //! What the library for file systems reads from: the bytes of a snapshot, as if it were a disk.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::ops::Range;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use ext4_view::Ext4Read;
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, UNDER_WAY};
 use crate::ec2::BLOCK;
 
 /// The most blocks that are read ahead: with one that is waited for, all that are asked for at once.
-const AHEAD: u32 = 63;
+const AHEAD: u32 = UNDER_WAY - 1;
 
-/// From how many blocks on a run is one of a file's content.
+/// How many are read ahead of a file's first block, of which nothing but the length is known.
+const FIRST: u32 = 16;
+
+/// From how many blocks on a run says how long the extents of a file are.
 const LONG: u32 = 4;
 
 /// How many of the last blocks are remembered: between those of a file are those that say where it
@@ -24,17 +29,23 @@ pub(super) struct Reader {
     blocks: Blocks,
     /// The last block, which most reads go on in.
     current: Option<(u32, Option<Bytes>)>,
-    place: Place,
+    place: Shared,
 }
 
-/// Where a reader is, and how it got there.
+/// The place of a reader, for those who know what is read.
+#[derive(Clone, Default)]
+pub(super) struct Shared(Rc<RefCell<Place>>);
+
+/// Where a reader is, in a file or in what leads to files, and how it got there.
 #[derive(Default)]
-struct Place {
+pub(super) struct Place {
+    /// How many bytes of a file's content are still to come; none of what leads to files.
+    rest: u64,
     recent: [Option<u32>; REMEMBERED],
     /// How many blocks followed each other.
     run: u32,
-    /// How many usually do: the length of the extents of the files that are read.
-    usual: u32,
+    /// How many usually do, once that is known: the length of the file's extents.
+    usual: Option<u32>,
     /// The first block that was not asked for yet.
     next: u32,
 }
@@ -44,56 +55,83 @@ impl Reader {
         Self {
             blocks,
             current: None,
-            place: Place::default(),
+            place: Shared::default(),
         }
     }
 
-    fn block(&mut self, index: u32) -> Result<Option<Bytes>, Box<dyn Error + Send + Sync>> {
+    /// Where it is, from now on.
+    pub(super) fn place(&self) -> Shared {
+        self.place.clone()
+    }
+
+    /// Block `index`, of which the bytes from `offset` on are read.
+    fn block(
+        &mut self,
+        index: u32,
+        offset: usize,
+    ) -> Result<Option<Bytes>, Box<dyn Error + Send + Sync>> {
         if let Some((at, block)) = &self.current
             && *at == index
         {
             return Ok(block.clone());
         }
-        let ahead = self.place.step(index);
+        let ahead = self.place.0.borrow_mut().step(index, offset);
         let block = self.blocks.read(index, ahead)?;
         self.current = Some((index, block.clone()));
         Ok(block)
     }
 }
 
-impl Place {
-    /// How many blocks after the present one are worth asking for: the rest of a run as usual, and
-    /// after that as many as it is longer. What is asked for in vain is paid for all the same.
-    fn ahead(&self) -> u32 {
-        self.run.abs_diff(self.usual).min(AHEAD)
+impl Shared {
+    /// Puts a reader to another place. Returns where it was.
+    pub(super) fn replace(&self, place: Place) -> Place {
+        self.0.replace(place)
     }
 
-    /// Goes to block `index`. Returns what to ask for at the same time.
-    fn step(&mut self, index: u32) -> Range<u32> {
-        let none = index..index;
+    /// Says how many bytes of a file's content are still to come.
+    pub(super) fn rest(&self, rest: u64) {
+        self.0.borrow_mut().rest = rest;
+    }
+}
+
+impl Place {
+    /// How many blocks after the present one are worth asking for. What leads to files: as many as
+    /// followed each other. A file: the rest of a run as usual, and after that as many as it is
+    /// longer; in its first run soon all that is left of it. What is asked for in vain is paid for all
+    /// the same.
+    fn ahead(&self, offset: usize) -> u32 {
+        if self.rest == 0 {
+            return self.run.min(AHEAD);
+        }
+        let ahead = match self.usual {
+            None => FIRST.saturating_mul(self.run + 1),
+            Some(usual) => self.run.abs_diff(usual),
+        };
+        let last = (self.rest - 1).saturating_add(offset as u64) / BLOCK as u64;
+        ahead.min(AHEAD).min(last.try_into().unwrap_or(u32::MAX))
+    }
+
+    /// Goes to block `index`, to read from `offset` on. Returns what to ask for at the same time.
+    fn step(&mut self, index: u32, offset: usize) -> Range<u32> {
         if let Some(at) = self.recent.iter().position(|it| *it == Some(index)) {
             self.recent[..=at].rotate_right(1);
-            return none;
+            return index..index;
         }
         let follows = index > 0 && self.recent.contains(&Some(index - 1));
         self.recent.rotate_right(1);
         self.recent[0] = Some(index);
-        if !follows {
+        if follows {
+            self.run += 1;
+        } else {
             if self.run >= LONG {
-                let usual = if self.usual == 0 {
-                    self.run
-                } else {
-                    self.usual
-                };
-                self.usual = self.run.midpoint(usual);
+                self.usual = Some(self.run.midpoint(self.usual.unwrap_or(self.run)));
             }
             self.run = 0;
-            self.next = index + 1;
-            return none;
+            self.next = 0;
         }
-        self.run += 1;
-        let from = self.next.max(index + 1);
-        self.next = index.saturating_add(1 + self.ahead()).max(from);
+        let from = self.next.max(index.saturating_add(1));
+        let end = index.saturating_add(1).saturating_add(self.ahead(offset));
+        self.next = end.max(from);
         from..self.next
     }
 }
@@ -110,7 +148,7 @@ impl Ext4Read for Reader {
             let offset = usize::try_from(at % BLOCK as u64)?;
             let length = into.len().min(BLOCK - offset);
             let (part, rest) = into.split_at_mut(length);
-            match self.block(index)? {
+            match self.block(index, offset)? {
                 Some(block) => part.copy_from_slice(&block[offset..offset + length]),
                 None => part.fill(0),
             }
@@ -125,13 +163,20 @@ impl Ext4Read for Reader {
 mod tests {
     use super::*;
 
-    /// What is asked for beside the blocks of these extents, which are read one after the other.
-    fn asked(extents: &[Range<u32>]) -> (usize, usize) {
+    /// What is asked for beside the blocks of these extents, which are those of one file or of what
+    /// leads to files.
+    fn asked(extents: &[Range<u32>], is_file: bool) -> (usize, usize) {
         let (mut recent, mut ahead) = (Vec::new(), Vec::new());
         let mut place = Place::default();
-        for index in extents.iter().cloned().flatten() {
-            recent.push(index);
-            ahead.extend(place.step(index));
+        let all: Vec<u32> = extents.iter().cloned().flatten().collect();
+        for (at, index) in all.iter().enumerate() {
+            recent.push(*index);
+            place.rest = if is_file {
+                ((all.len() - at) * BLOCK) as u64
+            } else {
+                0
+            };
+            ahead.extend(place.step(*index, 0));
         }
         let in_vain = ahead.iter().filter(|index| !recent.contains(index)).count();
         ahead.sort_unstable();
@@ -141,19 +186,53 @@ mod tests {
         (length, in_vain)
     }
 
+    /// So many extents of one length.
+    fn extents(count: u32, length: u32) -> Vec<Range<u32>> {
+        let starts = (0..count).map(|at| at * 9000);
+        starts.map(|start| start..start + length).collect()
+    }
+
     #[test]
-    fn small_files_cost_no_more_than_their_blocks_and_large_ones_little_more() {
-        let scattered: Vec<Range<u32>> = (0..200).map(|at| at * 1000..at * 1000 + 1).collect();
-        assert_eq!(asked(&scattered), (0, 0));
-        let (ahead, in_vain) = asked(&[0..1, 7..2055]);
-        assert!(ahead > 1900 && in_vain <= 63, "{ahead}, {in_vain}");
-        // Eight extents: what follows the first is in vain, and then it is known how long they are.
-        let extents: Vec<Range<u32>> = (0..8).map(|at| at * 9000..at * 9000 + 256).collect();
-        let (ahead, in_vain) = asked(&extents);
-        assert!(ahead > 1900 && in_vain < 600, "{ahead}, {in_vain}");
-        let short: Vec<Range<u32>> = (0..64).map(|at| at * 9000..at * 9000 + 32).collect();
-        let (ahead, in_vain) = asked(&short);
-        assert!(ahead > 1800 && in_vain < 100, "{ahead}, {in_vain}");
+    fn a_file_in_one_piece_is_asked_for_soon_and_nothing_beside_it() {
+        for blocks in [1, 2, 40, 2048] {
+            let (ahead, in_vain) = asked(&extents(1, blocks), true);
+            assert_eq!((ahead, in_vain), (blocks as usize - 1, 0), "{blocks}");
+        }
+        let mut place = Place {
+            rest: u64::MAX,
+            ..Place::default()
+        };
+        let asked = [7, 8, 9].map(|index| place.step(index, 0));
+        assert_eq!(asked, [8..24, 24..41, 41..58]);
+        let mut place = Place {
+            rest: 1,
+            ..Place::default()
+        };
+        assert!(place.step(7, BLOCK - 1).is_empty());
+        let mut place = Place {
+            rest: 2,
+            ..Place::default()
+        };
+        assert_eq!(place.step(7, BLOCK - 1), 8..9);
+    }
+
+    #[test]
+    fn the_extents_of_a_file_are_found_to_be_as_long_as_they_are() {
+        let (ahead, in_vain) = asked(&extents(8, 256), true);
+        assert!(ahead >= 2040 && in_vain < 100, "{ahead}, {in_vain}");
+        let (ahead, in_vain) = asked(&extents(64, 32), true);
+        assert!(ahead > 1900 && in_vain < 100, "{ahead}, {in_vain}");
+    }
+
+    #[test]
+    fn what_leads_to_files_is_read_ahead_as_far_as_it_went_on() {
+        assert_eq!(asked(&extents(200, 1), false), (0, 0));
+        assert_eq!(asked(&extents(10, 2), false), (10, 10));
+        let (ahead, in_vain) = asked(&extents(2, 500), false);
+        assert!(
+            ahead > 900 && in_vain <= 2 * AHEAD as usize,
+            "{ahead}, {in_vain}"
+        );
     }
 
     #[test]
@@ -161,8 +240,8 @@ mod tests {
         let mut place = Place::default();
         let mut ahead = 0;
         for index in 100..164 {
-            ahead += place.step(index).len();
-            ahead += place.step(5).len();
+            ahead += place.step(index, 0).len();
+            ahead += place.step(5, 0).len();
         }
         assert!(ahead >= 63, "{ahead}");
     }
