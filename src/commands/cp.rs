@@ -1,6 +1,7 @@
 //! `xdrive cp`: files between this computer and drives.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::anyhow;
 
@@ -82,9 +83,10 @@ fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
         .map_or(OsStr::new("FILE"), OsString::as_os_str);
     let hint = match &error {
         InvalidPlaces::Name { given, .. } => format!("./{given} is a file on this computer"),
-        InvalidPlaces::BothThere => {
-            format!("{xdrive} cp {} ., and then from here", first.display())
-        }
+        InvalidPlaces::BothThere => match places.iter().find(|place| has_slash_first(place)) {
+            Some(place) => format!("./{} is a path on this computer", place.display()),
+            None => format!("{xdrive} cp {} ., and then from here", first.display()),
+        },
         InvalidPlaces::Saved(at) => {
             let (place, _) = at.clone().split();
             format!("without @ it is copied to {place} while that is up: {place}:PATH")
@@ -94,6 +96,12 @@ fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
         }
     };
     Failure::new(Exit::Usage, anyhow!(error)).hint(hint)
+}
+
+/// Whether it is a path here where no container is meant: scp would take it for one.
+fn has_slash_first(place: &OsStr) -> bool {
+    let first = place.as_bytes().iter().find(|byte| b"/:".contains(byte));
+    first == Some(&b'/')
 }
 
 #[cfg(test)]
@@ -114,6 +122,11 @@ mod tests {
                 "a:b c:d",
                 "both sides are on drives",
                 "xdrive cp a:b ., and",
+            ),
+            (
+                "a:b c/d:e",
+                "both sides are on drives",
+                "./c/d:e is a path on this computer",
             ),
             (
                 "a:b c d:e",
