@@ -30,11 +30,13 @@ pub(crate) struct Client {
     pub(crate) shell: Shell,
     /// Local ports that lead to the server in the container.
     pub(crate) ports: Vec<u16>,
+    /// One that does, with ciphers in the client's own order.
+    pub(crate) own: u16,
     /// The words in front of a command in the container.
     words: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
-    /// The process that carries the forwards, if that is not the shell's.
-    carries: Option<Child>,
+    /// The processes that carry `ports` and `own`, if that is not the shell's.
+    carries: Option<[Child; 2]>,
 }
 
 /// A shell in a terminal.
@@ -57,7 +59,7 @@ impl Rivals {
             .get_envs()
             .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
             .collect();
-        let ports = ports()?;
+        let ports = ports(FORWARDS)?;
         let mut in_terminal = words.clone();
         // Without the `--` before a command.
         in_terminal.pop();
@@ -71,6 +73,7 @@ impl Rivals {
         let shell = Shell::start(&in_terminal, &environment)?;
         let xdrive = Client {
             shell,
+            own: ports[0],
             ports,
             words,
             environment,
@@ -96,7 +99,7 @@ impl Rivals {
         self.server.kill()?;
         self.server.wait()?;
         let [xdrive, mut ssh] = self.clients;
-        if let Some(mut carries) = ssh.carries.take() {
+        for mut carries in ssh.carries.take().into_iter().flatten() {
             carries.kill()?;
             carries.wait()?;
         }
@@ -116,15 +119,20 @@ async fn ssh(program: &Program, drive: &str) -> anyhow::Result<Client> {
         .args(inspect)
         .output()?;
     let address = String::from_utf8(output.stdout)?;
-    let ports = ports()?;
-    let mut carries = Command::new(&ssh[0]);
+    let mut ports = ports(FORWARDS + 1)?;
+    let own = ports.pop().context("no port")?;
     let (host, flags) = ssh.split_last().context("no words")?;
-    carries.args(&flags[1..]).arg("-N");
-    for port in &ports {
-        let to = format!("{port}:{}:{}", address.trim(), ends::PORT);
-        carries.arg("-L").arg(to);
-    }
-    let carries = carries.arg(host).stdin(Stdio::null()).spawn()?;
+    let carry = |ports: &[u16], has_our_order: bool| {
+        let is_given = |flag: &&String| has_our_order || !flag.starts_with("-oCiphers=");
+        let mut carries = Command::new(&ssh[0]);
+        carries.args(flags[1..].iter().filter(is_given)).arg("-N");
+        for port in ports {
+            let to = format!("{port}:{}:{}", address.trim(), ends::PORT);
+            carries.arg("-L").arg(to);
+        }
+        carries.arg(host).stdin(Stdio::null()).spawn()
+    };
+    let carries = [carry(&ports, true)?, carry(&[own], false)?];
     let words = |more: &[&str]| -> Vec<OsString> {
         let more = more.iter().map(|word| (*word).to_owned());
         ssh.iter().cloned().chain(more).map(Into::into).collect()
@@ -135,15 +143,16 @@ async fn ssh(program: &Program, drive: &str) -> anyhow::Result<Client> {
     Ok(Client {
         shell: Shell::start(&in_terminal, &[])?,
         ports,
+        own,
         words: words(&["docker", "exec", "-i", &container]),
         environment: Vec::new(),
         carries: Some(carries),
     })
 }
 
-/// Ports that nothing listens on.
-fn ports() -> anyhow::Result<Vec<u16>> {
-    let held: std::io::Result<Vec<_>> = (0..FORWARDS)
+/// So many ports that nothing listens on.
+fn ports(count: usize) -> anyhow::Result<Vec<u16>> {
+    let held: std::io::Result<Vec<_>> = (0..count)
         .map(|_| TcpListener::bind("127.0.0.1:0"))
         .collect();
     let held = held?;
@@ -171,7 +180,7 @@ impl Client {
     }
 
     fn pid(&self) -> anyhow::Result<u32> {
-        let carries = self.carries.as_ref().map(Child::id);
+        let carries = self.carries.as_ref().map(|[ours, _]| ours.id());
         carries
             .or(self.shell.child.process_id())
             .context("it has ended")

@@ -2,8 +2,9 @@
 //!
 //! `XDRIVE_BENCH_PROGRAM` names an xdrive that is built already, to measure that one.
 //!
-//! Two sides lead into the same container of the same host, with the same key, ciphers in the same order,
-//! and over the same network, in turns, round by round:
+//! Two sides lead into the same container of the same host, with the same key, ciphers in the same order
+//! (but for one row each way, where OpenSSH's are in its own), and over the same network, in turns,
+//! round by round:
 //!
 //! - *xdrive*: a session with forwards, its shell, and guests beside it, as users have them;
 //! - *OpenSSH*: the installed client with the same forwards, and `docker exec` in the container.
@@ -58,9 +59,11 @@ const DISTANCE: Distance = Distance {
     up: None,
 };
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 20] = [
     more("one forward, down", "MiB/s", 2.0),
     more("one forward, up", "MiB/s", 2.5),
+    more("the same, OpenSSH's ciphers, down", "MiB/s", 2.0),
+    more("the same, OpenSSH's ciphers, up", "MiB/s", 2.5),
     less("client CPU a GiB, down", "s", 0.5),
     less("client CPU a GiB, up", "s", 0.4),
     more("8 forwards at once, down", "MiB/s", 2.0),
@@ -176,6 +179,8 @@ fn one(client: &mut Client, idle: f64) -> anyhow::Result<Vec<f64>> {
     let cpu = client.cpu()?;
     let up = ends::up(&ports[..1], BULK)?;
     let cpu_up = client.cpu()? - cpu;
+    let own_down = ends::down(&[client.own], BULK)?;
+    let own_up = ends::up(&[client.own], BULK)?;
     let eight_down = ends::down(&ports, BULK / 8)?;
     let eight_up = ends::up(&ports, BULK / 8)?;
     let cat = ends::cat(&mut client.command(&["cat"]), CAT)?;
@@ -197,6 +202,8 @@ fn one(client: &mut Client, idle: f64) -> anyhow::Result<Vec<f64>> {
     let values = vec![
         down,
         up,
+        own_down,
+        own_up,
         cpu_down / gib,
         cpu_up / gib,
         eight_down,
