@@ -24,6 +24,9 @@ const KEEPALIVE: Duration = Duration::from_secs(5);
 const INACTIVITY: Duration = Duration::from_secs(25);
 /// russh refills a window at its half, so that it needs twice what OpenSSH needs.
 const WINDOW: u32 = 8 << 20;
+/// The data of a packet that the host sends at most: russh takes 64 KiB. A host has the less to do for
+/// the same bytes, the larger its packets are.
+const PACKET: u32 = 63 << 10;
 /// As OpenSSH's for a terminal: this much may still arrive after Ctrl-C.
 const GATED_WINDOW: u32 = 1 << 20;
 
@@ -250,6 +253,7 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
             rekey_time_limit: Duration::from_hours(7 * 24),
         },
         window_size: if gated { GATED_WINDOW } else { WINDOW },
+        maximum_packet_size: PACKET,
         preferred: Preferred {
             // Only the recorded key's algorithm is offered: a host has keys of several algorithms,
             // and any but the recorded one would look like a wrong key.

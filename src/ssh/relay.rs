@@ -3,6 +3,8 @@
 //! A channel is never left undrained: a browser that stops reading would freeze every other one.
 //! What a local program has not read waits in memory, up to the limits of [`super::unread`].
 
+use std::io::IoSlice;
+
 use bytes::{Bytes, BytesMut};
 use russh::ChannelMsg;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -12,6 +14,13 @@ use tokio::sync::mpsc;
 use super::channel::{CHUNK, Sender, Session};
 use super::traffic::{Open, Traffic};
 use super::unread::UnreadQueue;
+
+/// The most that is read at once of a local program that sends faster than it is read: each reading
+/// wakes it.
+const MOST: usize = 4 * CHUNK;
+
+/// The most pieces that are written at once to one that reads slower than they come.
+const PIECES: usize = 8;
 
 /// As [`relay`], for a TCP connection.
 pub(super) async fn relay_tcp(stream: TcpStream, session: Session, traffic: &Traffic) {
@@ -80,22 +89,49 @@ async fn deliver(
     queued: &mut mpsc::UnboundedReceiver<Bytes>,
     (unread, open): (&UnreadQueue, &Open),
 ) -> Result<(), ()> {
-    while let Some(data) = queued.recv().await {
-        writer.write_all(&data).await.map_err(drop)?;
-        unread.remove(data.len());
-        open.moved(data.len());
+    let mut pieces = Vec::with_capacity(PIECES);
+    while queued.recv_many(&mut pieces, PIECES).await > 0 {
+        write_all(writer, &pieces, open).await?;
+        for piece in pieces.drain(..) {
+            unread.remove(piece.len());
+        }
     }
     writer.shutdown().await.map_err(drop)
 }
 
-async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender, open: &Open) -> Result<(), ()> {
-    loop {
-        let mut chunk = BytesMut::with_capacity(CHUNK);
-        match reader.read_buf(&mut chunk).await {
-            Ok(0) => break,
-            Ok(length) if sender.send(chunk.freeze()).await => open.moved(length),
-            _ => return Err(()),
+async fn write_all(
+    writer: &mut (impl AsyncWrite + Unpin),
+    pieces: &[Bytes],
+    open: &Open,
+) -> Result<(), ()> {
+    let mut slices: Vec<IoSlice> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut rest = &mut slices[..];
+    // Passes over those that are empty.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let written = writer.write_vectored(rest).await.map_err(drop)?;
+        if written == 0 {
+            return Err(());
         }
+        open.moved(written);
+        IoSlice::advance_slices(&mut rest, written);
+    }
+    Ok(())
+}
+
+async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender, open: &Open) -> Result<(), ()> {
+    let mut most = CHUNK;
+    loop {
+        let mut chunk = BytesMut::with_capacity(most);
+        let length = reader.read_buf(&mut chunk).await.map_err(drop)?;
+        if length == 0 {
+            break;
+        }
+        most = if length < most { CHUNK } else { MOST };
+        if !sender.send(chunk.freeze()).await {
+            return Err(());
+        }
+        open.moved(length);
     }
     if sender.eof().await { Ok(()) } else { Err(()) }
 }
