@@ -6,6 +6,7 @@
 //! the host can have it sign meanwhile.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use russh::client::Msg;
@@ -20,6 +21,7 @@ use super::peer::{Accepts, Inbox, Opened};
 use super::relay::relay;
 use super::start::{self, ShellError};
 use super::traffic::Traffic;
+use super::unread::Carrier;
 
 /// The pause before the agent is offered again, after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -35,6 +37,7 @@ pub struct AgentForward(JoinHandle<()>);
 /// A connection over which a host asks the agent.
 struct Offered {
     ssh: Ssh,
+    carrier: Arc<Carrier>,
     /// The command that leads programs there to the agent.
     session: Session,
     /// What they opened.
@@ -60,10 +63,11 @@ impl Drop for AgentForward {
 impl Offered {
     async fn beside(ssh: &Ssh, command: &str) -> Result<Self, ShellError> {
         let (inbox, opened) = Inbox::new(CONNECTIONS);
-        let ssh = ssh.accepting_sibling(Accepts::Agent(inbox)).await?;
+        let (ssh, carrier) = ssh.carrier(Some(Accepts::Agent(inbox))).await?;
         let session = start::with_agent(&ssh, command).await?;
         Ok(Self {
             ssh,
+            carrier,
             session,
             opened,
         })
@@ -97,15 +101,16 @@ async fn answer_all(offered: &mut Offered, socket: &Path) {
             },
         };
         let (ssh, socket) = (offered.ssh.clone(), socket.to_owned());
+        let carrier = Arc::clone(&offered.carrier);
         connections.spawn(async move {
             let _place = place;
-            answer(&ssh, channel, &socket).await;
+            answer((&ssh, &carrier), channel, &socket).await;
         });
     }
 }
 
 /// Leads one connection to the agent. Without an agent here its channel is dropped, which closes it.
-async fn answer(ssh: &Ssh, channel: Channel<Msg>, socket: &Path) {
+async fn answer((ssh, carrier): (&Ssh, &Arc<Carrier>), channel: Channel<Msg>, socket: &Path) {
     let session = ssh.accepted(channel);
     let Ok(mut agent) = AgentClient::connect_uds(socket).await else {
         return;
@@ -116,5 +121,5 @@ async fn answer(ssh: &Ssh, channel: Channel<Msg>, socket: &Path) {
         let _unknown = agent.bind_session(binding, true).await;
     }
     let (reader, writer) = tokio::io::split(agent.into_inner());
-    relay(reader, writer, session, &Traffic::beside(ssh)).await;
+    relay(reader, writer, session, (carrier, &Traffic::default())).await;
 }

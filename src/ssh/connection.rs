@@ -30,9 +30,9 @@ use tokio::sync::oneshot;
 use super::channel::{CHUNK, Session, TerminalRequest, demand_room, signal_number};
 use super::error::SshError;
 use super::gate::{Gate, GatedStream};
-use super::peer::{Accepts, End, Peer, config, handshake_error};
+use super::peer::{Accepts, End, Peer, Reading, config, handshake_error};
 use super::proxy::{Process, Proxy};
-use super::unread::Unread;
+use super::unread::{Carrier, Unread};
 
 /// How long TCP alone may take: a round trip. A host that is still booting drops a SYN without an
 /// answer; the caller connects again.
@@ -113,30 +113,38 @@ impl Ssh {
             key: Arc::new(key),
             unread: Unread::default(),
         };
-        Self::open(target, shared, gate, None).await
+        let reading = gate.map_or(Reading::Steady, Reading::Shell);
+        Self::open(target, shared, reading, None).await
     }
 
     /// Opens a second connection to the same host: what stalls one does not stall the other.
     pub async fn sibling(&self) -> Result<Self, SshError> {
         let Connection { target, shared, .. } = &*self.connection;
-        Self::open(target, shared.clone(), None, None).await
+        Self::open(target, shared.clone(), Reading::Steady, None).await
     }
 
-    /// As [`Ssh::sibling`]; the channels that the host opens are passed to `accepts`.
-    pub(super) async fn accepting_sibling(&self, accepts: Accepts) -> Result<Self, SshError> {
+    /// As [`Ssh::sibling`], to carry forwarded connections; the channels that the host opens are passed
+    /// to `accepts`.
+    pub(super) async fn carrier(
+        &self,
+        accepts: Option<Accepts>,
+    ) -> Result<(Self, Arc<Carrier>), SshError> {
         let Connection { target, shared, .. } = &*self.connection;
-        Self::open(target, shared.clone(), None, Some(accepts)).await
+        let carrier = Arc::new(Carrier::new(&shared.unread));
+        let reading = Reading::Carrier(carrier.gate());
+        let ssh = Self::open(target, shared.clone(), reading, accepts).await?;
+        Ok((ssh, carrier))
     }
 
     pub(super) async fn gated_sibling(&self, gate: Arc<Gate>) -> Result<Self, SshError> {
         let Connection { target, shared, .. } = &*self.connection;
-        Self::open(target, shared.clone(), Some(gate), None).await
+        Self::open(target, shared.clone(), Reading::Shell(gate), None).await
     }
 
     async fn open(
         target: &Target,
         shared: Shared,
-        gate: Option<Arc<Gate>>,
+        reading: Reading,
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let address = target.address;
@@ -145,7 +153,8 @@ impl Ssh {
         let timed_out = |_| SshError::Unreachable(address, std::io::ErrorKind::TimedOut.into());
         let unreachable = |error| SshError::Unreachable(address, error);
 
-        let config = Arc::new(config(host_key.algorithm(), gate.is_some()));
+        let config = Arc::new(config(host_key.algorithm(), &reading));
+        let gate = reading.gate();
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
             let stream = GatedStream::new(through, gate);
@@ -404,11 +413,6 @@ impl Ssh {
         } else {
             Err(self.why_ended().await)
         }
-    }
-
-    /// What is unread of the forwards beside this connection.
-    pub(super) fn unread(&self) -> Unread {
-        self.connection.shared.unread.clone()
     }
 
     /// What an agent has to know of this connection before it answers over it.

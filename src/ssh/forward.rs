@@ -93,7 +93,7 @@ impl Forward {
             to,
             starting: false,
         });
-        let traffic = Traffic::beside(&ssh);
+        let traffic = Traffic::default();
         let serving = tokio::spawn(serve(listeners, ssh, targets, traffic.clone()));
         Ok(Self {
             port,
@@ -204,7 +204,7 @@ async fn relay_all(
         let (routes, targets, traffic) = (routes.clone(), targets.clone(), traffic.clone());
         connections.spawn(async move {
             if let Some(session) = open(&routes, from, &targets).await {
-                relay_tcp(stream, session, &traffic).await;
+                relay_tcp(stream, session, (routes.carrier(), &traffic)).await;
             }
         });
     }

@@ -14,6 +14,7 @@ use russh::{AlgorithmKind, Channel, ChannelOpenFailure, Preferred, cipher};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::error::SshError;
+use super::gate::Gate;
 
 /// The pause between keepalives. Three unanswered ones end the connection: fifty round trips of a
 /// far link. Whatever the host sends counts as an answer; while more is sent than a slow link
@@ -28,7 +29,7 @@ const WINDOW: u32 = 8 << 20;
 /// the same bytes, the larger its packets are.
 const PACKET: u32 = 63 << 10;
 /// As OpenSSH's for a terminal: this much may still arrive after Ctrl-C.
-const GATED_WINDOW: u32 = 1 << 20;
+const SHELL_WINDOW: u32 = 1 << 20;
 
 /// The end of a connection, to be waited for.
 #[derive(Clone)]
@@ -241,9 +242,33 @@ fn printable(words: &str) -> String {
     words.chars().take(REASON).map(shown).collect()
 }
 
-/// The settings for a connection to a host with a key of this algorithm; `gated` if it has a
-/// [`super::gate::Gate`].
-pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
+/// How a connection is read.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// Without a pause.
+    Steady,
+    /// One that a shell or command has for itself: held while its output is not taken.
+    Shell(Arc<Gate>),
+    /// One that carries forwarded connections: held while their readers catch up.
+    Carrier(Arc<Gate>),
+    /// One within a carrier: held with that.
+    Within,
+}
+
+impl Reading {
+    /// What holds it.
+    pub(super) fn gate(self) -> Option<Arc<Gate>> {
+        match self {
+            Self::Shell(gate) | Self::Carrier(gate) => Some(gate),
+            Self::Steady | Self::Within => None,
+        }
+    }
+}
+
+/// The settings for a connection to a host with a key of this algorithm, which is read like this.
+pub(super) fn config(host_key: Algorithm, reading: &Reading) -> client::Config {
+    let is_steady = matches!(reading, Reading::Steady);
+    let is_shell = matches!(reading, Reading::Shell(_));
     client::Config {
         // Server-side re-keying only. At 64 GiB (OpenSSH with AES-GCM) the server is always first.
         // A literal, because `Timing::new` asserts on more than 1 GiB.
@@ -252,7 +277,7 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
             rekey_read_limit: 1 << 36,
             rekey_time_limit: Duration::from_hours(7 * 24),
         },
-        window_size: if gated { GATED_WINDOW } else { WINDOW },
+        window_size: if is_shell { SHELL_WINDOW } else { WINDOW },
         maximum_packet_size: PACKET,
         preferred: Preferred {
             // Only the recorded key's algorithm is offered: a host has keys of several algorithms,
@@ -270,9 +295,9 @@ pub(super) fn config(host_key: Algorithm, gated: bool) -> client::Config {
             ..Preferred::DEFAULT
         },
         keepalive_interval: Some(KEEPALIVE),
-        // Where reading may be held, answers wait behind the data: the gate watches instead.
-        keepalive_max: if gated { 0 } else { 3 },
-        inactivity_timeout: (!gated).then_some(INACTIVITY),
+        // Where reading may be held, answers wait behind the data: the gated stream watches instead.
+        keepalive_max: if is_steady { 3 } else { 0 },
+        inactivity_timeout: is_steady.then_some(INACTIVITY),
         nodelay: true,
         ..client::Config::default()
     }

@@ -1,9 +1,10 @@
 //! The bytes of one forwarded connection, between a local program and a channel.
 //!
-//! A channel is never left undrained: a browser that stops reading would freeze every other one.
-//! What a local program has not read waits in memory, up to the limits of [`super::unread`].
+//! A channel is never left undrained, where a browser that stops reading would freeze every other
+//! one. What a local program has not read waits in memory, up to the limits of [`super::unread`].
 
 use std::io::IoSlice;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use russh::ChannelMsg;
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::channel::{CHUNK, Sender, Session};
 use super::traffic::{Open, Traffic};
-use super::unread::UnreadQueue;
+use super::unread::{Carrier, UnreadQueue};
 
 /// The most that is read at once of a local program that sends faster than it is read: each reading
 /// wakes it.
@@ -23,20 +24,24 @@ const MOST: usize = 4 * CHUNK;
 const PIECES: usize = 8;
 
 /// As [`relay`], for a TCP connection.
-pub(super) async fn relay_tcp(stream: TcpStream, session: Session, traffic: &Traffic) {
+pub(super) async fn relay_tcp(
+    stream: TcpStream,
+    session: Session,
+    (carrier, traffic): (&Arc<Carrier>, &Traffic),
+) {
     // If it fails only latency suffers.
     let _slower = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    relay(reader, writer, session, traffic).await;
+    relay(reader, writer, session, (carrier, traffic)).await;
 }
 
 /// Relays until the host has closed its side and all is delivered, or either side breaks off; counts
-/// as one of the connections of `traffic`.
+/// as one of the connections of `traffic`, which `carrier` carries.
 pub(super) async fn relay(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     session: Session,
-    traffic: &Traffic,
+    (carrier, traffic): (&Arc<Carrier>, &Traffic),
 ) {
     let open = traffic.begin();
     let Session {
@@ -44,7 +49,7 @@ pub(super) async fn relay(
         sender,
     } = session;
     let (queue, mut queued) = mpsc::unbounded_channel::<Bytes>();
-    let unread = traffic.unread();
+    let unread = carrier.queue();
 
     let down = async {
         let draining = async {
@@ -74,7 +79,7 @@ pub(super) async fn relay(
     loop {
         tokio::select! {
             _ = &mut down => return,
-            () = unread.dropped() => return,
+            () = unread.stopped() => return,
             result = &mut up, if !sent => match result {
                 Ok(()) => sent = true,
                 Err(()) => return,
@@ -91,7 +96,7 @@ async fn deliver(
 ) -> Result<(), ()> {
     let mut pieces = Vec::with_capacity(PIECES);
     while queued.recv_many(&mut pieces, PIECES).await > 0 {
-        write_all(writer, &pieces, open).await?;
+        write_all(writer, &pieces, (unread, open)).await?;
         for piece in pieces.drain(..) {
             unread.remove(piece.len());
         }
@@ -102,7 +107,7 @@ async fn deliver(
 async fn write_all(
     writer: &mut (impl AsyncWrite + Unpin),
     pieces: &[Bytes],
-    open: &Open,
+    (unread, open): (&UnreadQueue, &Open),
 ) -> Result<(), ()> {
     let mut slices: Vec<IoSlice> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
     let mut rest = &mut slices[..];
@@ -113,6 +118,7 @@ async fn write_all(
         if written == 0 {
             return Err(());
         }
+        unread.taken();
         open.moved(written);
         IoSlice::advance_slices(&mut rest, written);
     }

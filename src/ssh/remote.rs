@@ -3,6 +3,7 @@
 //! Owns an SSH connection of its own, with an SSH server in that network within it, and makes both
 //! again whenever they end: the port comes back with them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::DuplexStream;
@@ -17,6 +18,7 @@ use super::peer::{Accepts, Inbox, Opened};
 use super::relay::{relay, relay_tcp};
 use super::route::Routes;
 use super::traffic::Traffic;
+use super::unread::Carrier;
 
 /// The pause before the port is requested again, while the lost connection still holds it.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -63,6 +65,7 @@ pub struct RemoteForward {
 /// A connection within another one, and the channels that its server opens.
 struct InnerConnection {
     outer: Ssh,
+    carrier: Arc<Carrier>,
     inner: Ssh,
     opened: mpsc::UnboundedReceiver<Opened>,
 }
@@ -78,7 +81,7 @@ impl RemoteForward {
             Err(SshError::Refused(..)) => inside.listen(&wanted.bind, 0).await?,
             answer => answer?,
         };
-        let traffic = Traffic::beside(ssh);
+        let traffic = Traffic::default();
         let serving = tokio::spawn(serve(inside, wanted, port, traffic.clone()));
         Ok(Self {
             port,
@@ -107,11 +110,12 @@ impl Drop for RemoteForward {
 
 impl InnerConnection {
     async fn open(routes: Routes, server: &str) -> Result<Self, SshError> {
-        let outer = routes.outer().clone();
+        let (outer, carrier) = (routes.outer().clone(), Arc::clone(routes.carrier()));
         let (inbox, opened) = Inbox::new(CONNECTIONS);
         let inner = outer.within(server, Some(Accepts::Ports(inbox))).await?;
         Ok(Self {
             outer,
+            carrier,
             inner,
             opened,
         })
@@ -163,20 +167,21 @@ async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
         let Opened { channel, place } = opened;
         let session = inside.inner.accepted(channel);
         let (to, traffic) = (to.clone(), traffic.clone());
+        let carrier = Arc::clone(&inside.carrier);
         connections.spawn(async move {
             let _place = place;
             // Without a connection from here the channel is dropped, which closes it.
             match to {
                 Here::Port(host, port) => {
                     if let Ok(stream) = TcpStream::connect((host.as_str(), port)).await {
-                        relay_tcp(stream, session, &traffic).await;
+                        relay_tcp(stream, session, (&carrier, &traffic)).await;
                     }
                 }
                 Here::Service(service) => {
                     let (near, far) = tokio::io::duplex(ON_ITS_WAY);
                     if service.send(far).is_ok() {
                         let (reader, writer) = tokio::io::split(near);
-                        relay(reader, writer, session, &traffic).await;
+                        relay(reader, writer, session, (&carrier, &traffic)).await;
                     }
                 }
             }

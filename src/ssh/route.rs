@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use super::channel::Session;
 use super::connection::Ssh;
 use super::error::SshError;
+use super::unread::Carrier;
 
 /// An address in the network of what runs on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,7 @@ impl From<SocketAddr> for Destination {
 #[derive(Clone)]
 pub(super) struct Routes {
     outer: Ssh,
+    carrier: Arc<Carrier>,
     within: Arc<Inner>,
 }
 
@@ -62,11 +64,12 @@ struct Inner {
 impl Routes {
     /// Connects beside `ssh`.
     pub(super) async fn open(ssh: &Ssh) -> Result<Self, SshError> {
-        let outer = ssh.sibling().await?;
+        let (outer, carrier) = ssh.carrier(None).await?;
         // sshd sends small packets without delay only on a connection that has run a command.
         outer.run("true", b"").await?;
         Ok(Self {
             outer,
+            carrier,
             within: Arc::default(),
         })
     }
@@ -74,6 +77,11 @@ impl Routes {
     /// The connection to the host, to connect beside it again.
     pub(super) fn outer(&self) -> &Ssh {
         &self.outer
+    }
+
+    /// What its connections leave unread.
+    pub(super) fn carrier(&self) -> &Arc<Carrier> {
+        &self.carrier
     }
 
     /// Opens a TCP connection, on behalf of `from`.

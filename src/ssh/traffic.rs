@@ -1,13 +1,10 @@
-//! Whether forwards still carry bytes, and what nobody has read of them.
+//! Whether forwards still carry bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-
-use super::connection::Ssh;
-use super::unread::{Unread, UnreadQueue};
 
 /// How often the end of connections is looked for.
 const LOOK: Duration = Duration::from_millis(20);
@@ -17,12 +14,11 @@ const LOOK: Duration = Duration::from_millis(20);
 const LEAST: u64 = 16 << 10;
 
 /// The connections of a forward. Clones are the same ones.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Traffic {
     connections: Arc<Mutex<Vec<Weak<Carried>>>>,
     /// Whether no connection begins any more.
     is_over: Arc<watch::Sender<bool>>,
-    unread: Unread,
 }
 
 /// What one of them has carried, both ways.
@@ -99,20 +95,6 @@ impl Draining {
 }
 
 impl Traffic {
-    /// That of a forward beside `ssh`: what is unread counts with that of all others beside it.
-    pub(super) fn beside(ssh: &Ssh) -> Self {
-        Self {
-            connections: Arc::default(),
-            is_over: Arc::default(),
-            unread: ssh.unread(),
-        }
-    }
-
-    /// What a connection will have left unread.
-    pub(super) fn unread(&self) -> UnreadQueue {
-        self.unread.queue()
-    }
-
     pub(super) fn begin(&self) -> Open {
         let carried = Arc::new(Carried {
             begun: Instant::now(),

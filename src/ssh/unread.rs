@@ -1,127 +1,190 @@
 //! What local programs have not read yet of their forwarded connections: counted, and capped.
 //!
-//! A channel is never left undrained, so that what a stopped reader leaves waits in memory. One
-//! connection that leaves too much is dropped; when all together do, the one that leaves most is.
+//! A channel is never left undrained, so that what a slow reader leaves waits in memory. Where that
+//! is too much of one SSH connection, its reading is held until the readers have caught up: each gets
+//! every byte, as fast as it reads. One that has stopped is dropped if others wait behind it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
-/// The most bytes that one connection may leave unread: half a second of a fast line.
+use super::gate::Gate;
+
+/// The most bytes that may be unread of one SSH connection: half a second of a fast line.
 const EACH: usize = 64 << 20;
-/// The most that all connections beside one another may: two stopped readers are served as long as
-/// one alone would be, and ten stopped tabs of a browser cost a laptop no more than one more tab.
+/// The most that may be of all beside one another: ten stopped tabs of a browser cost a laptop no
+/// more than two.
 const ALL: usize = 128 << 20;
+/// What each may have even so: a reader that goes on needs it to keep up with its line.
+const LEAST: usize = 8 << 20;
+/// How many less there must be until reading goes on. Others wait as long as that takes.
+const SLACK: usize = 1 << 20;
 /// What a queued piece takes beside its bytes (its place in the queue, its head, the allocator's):
 /// a host that sends single bytes fills memory no faster than another.
 const PIECE: usize = 128;
+/// For how long a reader that is behind may take nothing while others wait: it may be a disk that
+/// writes back what it has.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(100);
 
-/// The unread bytes of all connections beside one another. Clones are the same ones.
+/// The unread bytes of all SSH connections beside one another. Clones are the same ones.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Unread(Arc<Mutex<Queues>>);
+pub(super) struct Unread(Arc<AtomicUsize>);
+
+/// One SSH connection that carries forwarded ones, and holds their readers' place.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    all: Unread,
+    gate: Arc<Gate>,
+    /// Whether this holds the gate.
+    is_held: watch::Sender<bool>,
+    queues: Mutex<Queues>,
+}
 
 #[derive(Debug, Default)]
 struct Queues {
     /// The sum over `each`.
-    all: usize,
+    bytes: usize,
     /// The number of the next queue.
     next: u64,
-    each: HashMap<u64, Length>,
+    each: HashMap<u64, Queue>,
 }
 
 #[derive(Debug)]
-struct Length {
+struct Queue {
     bytes: usize,
-    dropped: Arc<Notify>,
+    /// When its reader took something last, or had taken all.
+    taken: Instant,
 }
 
-/// What one connection has not read. It counts until this is dropped.
+/// What one forwarded connection has not read. It counts until this is dropped.
 #[derive(Debug)]
 pub(super) struct UnreadQueue {
-    all: Unread,
+    carrier: Arc<Carrier>,
     number: u64,
-    dropped: Arc<Notify>,
 }
 
-impl Unread {
-    /// A connection's queue, which is empty.
-    pub(super) fn queue(&self) -> UnreadQueue {
-        let dropped = Arc::<Notify>::default();
-        let length = Length {
-            bytes: 0,
-            dropped: Arc::clone(&dropped),
-        };
+impl Carrier {
+    /// That of an SSH connection beside those that `all` counts.
+    pub(super) fn new(all: &Unread) -> Self {
+        Self {
+            all: all.clone(),
+            gate: Arc::default(),
+            is_held: watch::Sender::new(false),
+            queues: Mutex::default(),
+        }
+    }
+
+    /// What holds the connection's reading.
+    pub(super) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
+    }
+
+    /// The queue of a forwarded connection, which is empty.
+    pub(super) fn queue(self: &Arc<Self>) -> UnreadQueue {
         let mut queues = self.queues();
         let number = queues.next;
         queues.next += 1;
-        queues.each.insert(number, length);
+        let queue = Queue {
+            bytes: 0,
+            taken: Instant::now(),
+        };
+        queues.each.insert(number, queue);
+        drop(queues);
         UnreadQueue {
-            all: self.clone(),
+            carrier: Arc::clone(self),
             number,
-            dropped,
+        }
+    }
+
+    /// Holds the gate if too much is unread, and releases it once it is not.
+    fn weigh(&self, queues: &Queues) {
+        let others = self.all.0.load(Relaxed).saturating_sub(queues.bytes);
+        let most = ALL.saturating_sub(others).clamp(LEAST, EACH);
+        let is_held = *self.is_held.borrow();
+        if !is_held && queues.bytes > most {
+            self.gate.hold();
+            self.is_held.send_replace(true);
+        } else if is_held && queues.bytes + SLACK <= most {
+            self.gate.release();
+            self.is_held.send_replace(false);
         }
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
         // Nothing in here panics half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Queues {
-    /// Counts a queue no more, and has its connection dropped.
-    fn drop_queue(&mut self, number: u64) {
-        if let Some(length) = self.each.remove(&number) {
-            self.all -= length.bytes;
-            length.dropped.notify_one();
-        }
-    }
-
-    fn longest(&self) -> Option<u64> {
-        let longest = self.each.iter().max_by_key(|(_, length)| length.bytes)?;
-        Some(*longest.0)
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl UnreadQueue {
-    /// Counts a piece that has arrived. What is too much then is dropped: this connection, or the
-    /// one that has left most.
+    /// Counts a piece that has arrived.
     pub(super) fn add(&self, piece: usize) {
-        let mut queues = self.all.queues();
-        let Some(length) = queues.each.get_mut(&self.number) else {
-            return;
-        };
-        length.bytes += piece + PIECE;
-        let is_too_long = length.bytes > EACH;
-        queues.all += piece + PIECE;
-        if is_too_long {
-            queues.drop_queue(self.number);
-        } else if queues.all > ALL
-            && let Some(longest) = queues.longest()
-        {
-            queues.drop_queue(longest);
+        let mut queues = self.carrier.queues();
+        if let Some(own) = queues.each.get_mut(&self.number) {
+            if own.bytes == 0 {
+                own.taken = Instant::now();
+            }
+            own.bytes += piece + PIECE;
+            queues.bytes += piece + PIECE;
+            self.carrier.all.0.fetch_add(piece + PIECE, Relaxed);
+        }
+        self.carrier.weigh(&queues);
+    }
+
+    /// Its reader has just taken something.
+    pub(super) fn taken(&self) {
+        if let Some(own) = self.carrier.queues().each.get_mut(&self.number) {
+            own.taken = Instant::now();
         }
     }
 
     /// Counts a piece no more, because it was read.
     pub(super) fn remove(&self, piece: usize) {
-        let mut queues = self.all.queues();
-        if let Some(length) = queues.each.get_mut(&self.number) {
-            length.bytes -= piece + PIECE;
-            queues.all -= piece + PIECE;
+        let mut queues = self.carrier.queues();
+        if let Some(own) = queues.each.get_mut(&self.number) {
+            own.bytes -= piece + PIECE;
+            queues.bytes -= piece + PIECE;
+            self.carrier.all.0.fetch_sub(piece + PIECE, Relaxed);
+        }
+        self.carrier.weigh(&queues);
+    }
+
+    /// Waits until others have to wait because this one's reader has stopped.
+    pub(super) async fn stopped(&self) {
+        let mut is_held = self.carrier.is_held.subscribe();
+        loop {
+            // Fails only without the carrier, which this has.
+            let _ = is_held.wait_for(|it| *it).await;
+            if self.is_in_the_way() {
+                return;
+            }
+            sleep(LOOK).await;
         }
     }
 
-    /// Waits until the connection is to be dropped.
-    pub(super) async fn dropped(&self) {
-        self.dropped.notified().await;
+    fn is_in_the_way(&self) -> bool {
+        let queues = self.carrier.queues();
+        let longest = queues.each.values().map(|queue| queue.bytes).max();
+        let own = queues.each.get(&self.number);
+        own.is_some_and(|own| Some(own.bytes) == longest && own.taken.elapsed() >= PATIENCE)
+            && queues.each.len() > 1
     }
 }
 
 impl Drop for UnreadQueue {
     fn drop(&mut self) {
-        self.all.queues().drop_queue(self.number);
+        let mut queues = self.carrier.queues();
+        if let Some(own) = queues.each.remove(&self.number) {
+            queues.bytes -= own.bytes;
+            self.carrier.all.0.fetch_sub(own.bytes, Relaxed);
+        }
+        self.carrier.weigh(&queues);
     }
 }
 
@@ -129,63 +192,73 @@ impl Drop for UnreadQueue {
 mod tests {
     use super::*;
 
-    /// How many queues are dropped by now.
-    fn dropped(queues: &[UnreadQueue]) -> Vec<usize> {
-        let all = queues[0].all.queues();
-        (0..queues.len())
-            .filter(|at| !all.each.contains_key(&queues[*at].number))
-            .collect()
+    fn is_held(carrier: &Carrier) -> bool {
+        *carrier.is_held.borrow()
+    }
+
+    fn carriers<const COUNT: usize>() -> [Arc<Carrier>; COUNT] {
+        let all = Unread::default();
+        [(); COUNT].map(|()| Arc::new(Carrier::new(&all)))
     }
 
     #[test]
-    fn one_that_leaves_too_much_is_dropped() {
-        let unread = Unread::default();
-        let queues = [unread.queue(), unread.queue()];
-        for _ in 0..EACH / (PIECE + 1000) {
-            queues[0].add(1000);
-            queues[1].add(1000);
-            queues[1].remove(1000);
-        }
-        assert!(dropped(&queues).is_empty());
-        queues[0].add(1000);
-        assert_eq!(dropped(&queues), [0]);
-        assert_eq!(unread.queues().all, 0);
+    fn one_that_reads_slower_than_it_gets_is_waited_for() {
+        let [carrier] = carriers();
+        let queue = carrier.queue();
+        queue.add(EACH - PIECE);
+        assert!(!is_held(&carrier));
+        queue.add(SLACK);
+        assert!(is_held(&carrier));
+        queue.remove(SLACK / 2);
+        assert!(is_held(&carrier), "not for less than what is worth it");
+        queue.remove(EACH - PIECE);
+        assert!(!is_held(&carrier));
+        queue.add(2 * EACH);
+        assert!(is_held(&carrier));
+        drop(queue);
+        assert!(!is_held(&carrier), "one that is gone keeps nobody waiting");
+        assert_eq!(carrier.all.0.load(Relaxed), 0);
     }
 
     #[test]
-    fn of_all_together_the_one_that_leaves_most_is_dropped() {
-        let unread = Unread::default();
-        let queues: Vec<_> = (0..10).map(|_| unread.queue()).collect();
-        for turn in 0..ALL / (10 * PIECE) {
-            for (at, queue) in queues.iter().enumerate() {
-                // The fifth leaves twice as much.
-                queue.add(0);
-                if at == 5 {
-                    queue.add(0);
-                }
-            }
-            let gone = dropped(&queues);
-            assert!(unread.queues().all <= ALL, "turn {turn}");
-            if !gone.is_empty() {
-                assert_eq!(gone, [5]);
-                // Its bytes count no more, and those of the others do until they are dropped too.
-                drop(queues);
-                assert_eq!(unread.queues().all, 0);
-                return;
-            }
+    fn all_together_leave_no_more_than_two_and_a_little_each() {
+        let carriers: [_; 4] = carriers();
+        let queues = carriers.each_ref().map(Carrier::queue);
+        for queue in &queues[..2] {
+            queue.add(EACH - PIECE);
         }
-        panic!("none was dropped");
+        for (carrier, queue) in carriers.iter().zip(&queues).skip(2) {
+            queue.add(LEAST - PIECE);
+            assert!(!is_held(carrier));
+            queue.add(1);
+            assert!(is_held(carrier));
+        }
+        drop(queues);
+        assert_eq!(carriers[0].all.0.load(Relaxed), 0);
     }
 
-    #[tokio::test]
-    async fn the_dropped_one_is_woken() {
-        let unread = Unread::default();
-        let queue = unread.queue();
-        queue.add(EACH);
-        queue.dropped().await;
-        // What is under way counts for nobody.
-        queue.add(1);
-        queue.remove(1);
-        assert_eq!(unread.queues().all, 0);
+    #[tokio::test(start_paused = true)]
+    async fn one_that_has_stopped_is_in_the_way_of_others_and_alone_it_is_not() {
+        let [carrier] = carriers();
+        let [stopped, slow] = [(); 2].map(|()| carrier.queue());
+        slow.add(EACH / 2);
+        stopped.add(EACH);
+        assert!(is_held(&carrier));
+        let begun = Instant::now();
+        let waiting = async {
+            loop {
+                sleep(LOOK).await;
+                slow.taken();
+            }
+        };
+        tokio::select! {
+            () = stopped.stopped() => {}
+            () = slow.stopped() => panic!("it reads"),
+            () = waiting => {}
+        }
+        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < PATIENCE + 2 * LOOK);
+        drop(slow);
+        let alone = tokio::time::timeout(100 * PATIENCE, stopped.stopped()).await;
+        assert!(alone.is_err(), "it is in nobody's way");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use russh::keys::PublicKey;
 
 use super::super::error::SshError;
-use super::super::peer::{Accepts, config};
+use super::super::peer::{Accepts, Reading, config};
 use super::{Connection, LOGIN, Ssh};
 
 impl Ssh {
@@ -25,7 +25,7 @@ impl Ssh {
         } = &*self.connection;
         let host_key = PublicKey::from_openssh(&target.host_key)
             .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
-        let config = Arc::new(config(host_key.algorithm(), false));
+        let config = Arc::new(config(host_key.algorithm(), &Reading::Within));
         let entering = async {
             let Ok(channel) = handle.channel_open_session().await else {
                 return Err(self.why_ended().await);

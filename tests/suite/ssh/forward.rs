@@ -137,7 +137,7 @@ async fn eight_streams_survive_re_keying_by_the_server() {
 /// The fault: one stopped reader froze every other stream of the connection.
 #[tokio::test]
 #[ignore = "needs root and sshd"]
-async fn a_reader_that_stops_delays_no_other_and_is_dropped_at_last() {
+async fn a_reader_that_stops_is_dropped_if_others_wait_behind_it() {
     let sshd = Sshd::start();
     let flood = Arc::new(Flood::default());
     let server = server(Arc::clone(&flood)).await;
@@ -161,6 +161,38 @@ async fn a_reader_that_stops_delays_no_other_and_is_dropped_at_last() {
     let mut rest = Vec::new();
     let end = timeout(DEADLINE, stopped.read_to_end(&mut rest)).await;
     assert!(end.is_ok(), "the stopped connection is closed");
+}
+
+/// The fault: a reader that was 64 MiB behind was dropped.
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
+    let sshd = Sshd::start();
+    let flood = Arc::new(Flood::default());
+    let server = server(Arc::clone(&flood)).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
+    let forward = forward.unwrap();
+    let mut behind = connect(&forward).await;
+    behind.write_all(b"!").await.unwrap();
+    let held = async {
+        let mut before = 0;
+        loop {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let sent = flood.bytes.load(Ordering::Relaxed);
+            if sent > 64 << 20 && sent == before {
+                return sent;
+            }
+            before = sent;
+        }
+    };
+    let sent = timeout(DEADLINE, held).await.expect("held back");
+    assert!(sent < 160 << 20, "{sent} bytes");
+    let mut piece = vec![0; 1 << 20];
+    for _ in 0..(2 * sent) >> 20 {
+        let reading = timeout(DEADLINE, behind.read_exact(&mut piece)).await;
+        reading.expect("in time").expect("not dropped");
+    }
+    assert!(!flood.over.load(Ordering::Relaxed));
 }
 
 #[tokio::test]
