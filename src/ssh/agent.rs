@@ -21,7 +21,7 @@ use super::peer::{Accepts, Inbox, Opened};
 use super::relay::relay;
 use super::start::{self, ShellError};
 use super::traffic::Traffic;
-use super::unread::Carrier;
+use super::unread::{Carrier, UnreadQueue};
 
 /// The pause before the agent is offered again, after that failed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -38,6 +38,8 @@ pub struct AgentForward(JoinHandle<()>);
 struct Offered {
     ssh: Ssh,
     carrier: Arc<Carrier>,
+    /// The place of whoever asks next, who is not seen before.
+    _next: UnreadQueue,
     /// The command that leads programs there to the agent.
     session: Session,
     /// What they opened.
@@ -67,6 +69,7 @@ impl Offered {
         let session = start::with_agent(&ssh, command).await?;
         Ok(Self {
             ssh,
+            _next: carrier.queue(),
             carrier,
             session,
             opened,
@@ -101,16 +104,16 @@ async fn answer_all(offered: &mut Offered, socket: &Path) {
             },
         };
         let (ssh, socket) = (offered.ssh.clone(), socket.to_owned());
-        let carrier = Arc::clone(&offered.carrier);
+        let unread = offered.carrier.queue();
         connections.spawn(async move {
             let _place = place;
-            answer((&ssh, &carrier), channel, &socket).await;
+            answer((&ssh, unread), channel, &socket).await;
         });
     }
 }
 
 /// Leads one connection to the agent. Without an agent here its channel is dropped, which closes it.
-async fn answer((ssh, carrier): (&Ssh, &Arc<Carrier>), channel: Channel<Msg>, socket: &Path) {
+async fn answer((ssh, unread): (&Ssh, UnreadQueue), channel: Channel<Msg>, socket: &Path) {
     let session = ssh.accepted(channel);
     let Ok(mut agent) = AgentClient::connect_uds(socket).await else {
         return;
@@ -121,5 +124,5 @@ async fn answer((ssh, carrier): (&Ssh, &Arc<Carrier>), channel: Channel<Msg>, so
         let _unknown = agent.bind_session(binding, true).await;
     }
     let (reader, writer) = tokio::io::split(agent.into_inner());
-    relay(reader, writer, session, (carrier, &Traffic::default())).await;
+    relay(reader, writer, session, (unread, &Traffic::default())).await;
 }

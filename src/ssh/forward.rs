@@ -203,8 +203,10 @@ async fn relay_all(
         };
         let (routes, targets, traffic) = (routes.clone(), targets.clone(), traffic.clone());
         connections.spawn(async move {
+            // From here on: also the answer of the host waits for readers that are behind.
+            let unread = routes.carrier().queue();
             if let Some(session) = open(&routes, from, &targets).await {
-                relay_tcp(stream, session, (routes.carrier(), &traffic)).await;
+                relay_tcp(stream, session, (unread, &traffic)).await;
             }
         });
     }

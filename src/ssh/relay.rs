@@ -4,7 +4,6 @@
 //! one. What a local program has not read waits in memory, up to the limits of [`super::unread`].
 
 use std::io::IoSlice;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use russh::ChannelMsg;
@@ -14,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::channel::{CHUNK, Sender, Session};
 use super::traffic::{Open, Traffic};
-use super::unread::{Carrier, UnreadQueue};
+use super::unread::UnreadQueue;
 
 /// The most that is read at once of a local program that sends faster than it is read: each reading
 /// wakes it.
@@ -27,21 +26,21 @@ const PIECES: usize = 8;
 pub(super) async fn relay_tcp(
     stream: TcpStream,
     session: Session,
-    (carrier, traffic): (&Arc<Carrier>, &Traffic),
+    (unread, traffic): (UnreadQueue, &Traffic),
 ) {
     // If it fails only latency suffers.
     let _slower = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    relay(reader, writer, session, (carrier, traffic)).await;
+    relay(reader, writer, session, (unread, traffic)).await;
 }
 
 /// Relays until the host has closed its side and all is delivered, or either side breaks off; counts
-/// as one of the connections of `traffic`, which `carrier` carries.
+/// as one of the connections of `traffic`. What is not read of it yet is in `unread`.
 pub(super) async fn relay(
     reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
     session: Session,
-    (carrier, traffic): (&Arc<Carrier>, &Traffic),
+    (unread, traffic): (UnreadQueue, &Traffic),
 ) {
     let open = traffic.begin();
     let Session {
@@ -49,7 +48,6 @@ pub(super) async fn relay(
         sender,
     } = session;
     let (queue, mut queued) = mpsc::unbounded_channel::<Bytes>();
-    let unread = carrier.queue();
 
     let down = async {
         let draining = async {

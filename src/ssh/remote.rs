@@ -18,7 +18,7 @@ use super::peer::{Accepts, Inbox, Opened};
 use super::relay::{relay, relay_tcp};
 use super::route::Routes;
 use super::traffic::Traffic;
-use super::unread::Carrier;
+use super::unread::{Carrier, UnreadQueue};
 
 /// The pause before the port is requested again, while the lost connection still holds it.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -66,6 +66,8 @@ pub struct RemoteForward {
 struct InnerConnection {
     outer: Ssh,
     carrier: Arc<Carrier>,
+    /// The place of whoever connects next, who is not seen before.
+    _next: UnreadQueue,
     inner: Ssh,
     opened: mpsc::UnboundedReceiver<Opened>,
 }
@@ -115,6 +117,7 @@ impl InnerConnection {
         let inner = outer.within(server, Some(Accepts::Ports(inbox))).await?;
         Ok(Self {
             outer,
+            _next: carrier.queue(),
             carrier,
             inner,
             opened,
@@ -167,21 +170,21 @@ async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
         let Opened { channel, place } = opened;
         let session = inside.inner.accepted(channel);
         let (to, traffic) = (to.clone(), traffic.clone());
-        let carrier = Arc::clone(&inside.carrier);
+        let unread = inside.carrier.queue();
         connections.spawn(async move {
             let _place = place;
             // Without a connection from here the channel is dropped, which closes it.
             match to {
                 Here::Port(host, port) => {
                     if let Ok(stream) = TcpStream::connect((host.as_str(), port)).await {
-                        relay_tcp(stream, session, (&carrier, &traffic)).await;
+                        relay_tcp(stream, session, (unread, &traffic)).await;
                     }
                 }
                 Here::Service(service) => {
                     let (near, far) = tokio::io::duplex(ON_ITS_WAY);
                     if service.send(far).is_ok() {
                         let (reader, writer) = tokio::io::split(near);
-                        relay(reader, writer, session, (&carrier, &traffic)).await;
+                        relay(reader, writer, session, (unread, &traffic)).await;
                     }
                 }
             }

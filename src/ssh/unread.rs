@@ -85,7 +85,8 @@ impl Carrier {
         Arc::clone(&self.gate)
     }
 
-    /// The queue of a forwarded connection, which is empty.
+    /// The queue of a forwarded connection, which is empty: its place among those that wait for one
+    /// another.
     pub(super) fn queue(self: &Arc<Self>) -> UnreadQueue {
         let mut queues = self.queues();
         let number = queues.next;

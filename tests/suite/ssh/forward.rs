@@ -163,17 +163,10 @@ async fn a_reader_that_stops_is_dropped_if_others_wait_behind_it() {
     assert!(end.is_ok(), "the stopped connection is closed");
 }
 
-/// The fault: a reader that was 64 MiB behind was dropped.
-#[tokio::test]
-#[ignore = "needs root and sshd"]
-async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
-    let sshd = Sshd::start();
-    let flood = Arc::new(Flood::default());
-    let server = server(Arc::clone(&flood)).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address);
-    let forward = forward.unwrap();
-    let mut behind = connect(&forward).await;
-    behind.write_all(b"!").await.unwrap();
+/// Has a connection sent bytes without end, until the host sends no more because nothing reads them;
+/// how many it has sent by then.
+async fn held_back(stream: &mut TcpStream, flood: &Flood) -> usize {
+    stream.write_all(b"!").await.unwrap();
     let held = async {
         let mut before = 0;
         loop {
@@ -185,7 +178,33 @@ async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
             before = sent;
         }
     };
-    let sent = timeout(DEADLINE, held).await.expect("held back");
+    timeout(DEADLINE, held).await.expect("held back")
+}
+
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn one_that_comes_while_a_reader_has_stopped_is_served() {
+    let sshd = Sshd::start();
+    let flood = Arc::new(Flood::default());
+    let server = server(Arc::clone(&flood)).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
+    let forward = forward.unwrap();
+    let mut stopped = connect(&forward).await;
+    held_back(&mut stopped, &flood).await;
+    echo(&mut connect(&forward).await, b"next").await;
+}
+
+/// The fault: a reader that was 64 MiB behind was dropped.
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
+    let sshd = Sshd::start();
+    let flood = Arc::new(Flood::default());
+    let server = server(Arc::clone(&flood)).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
+    let forward = forward.unwrap();
+    let mut behind = connect(&forward).await;
+    let sent = held_back(&mut behind, &flood).await;
     assert!(sent < 160 << 20, "{sent} bytes");
     let mut piece = vec![0; 1 << 20];
     for _ in 0..(2 * sent) >> 20 {
