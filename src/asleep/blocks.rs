@@ -18,8 +18,11 @@ use crate::ids::SnapshotId;
 /// `GetSnapshotBlock` a second of one snapshot that an account has (EBS endpoints and quotas).
 pub(super) const UNDER_WAY: u32 = 96;
 
-/// How many blocks are kept: what all threads read ahead.
-const KEPT: usize = 384;
+/// How many blocks are kept: what four threads read ahead, and some that are needed again and again.
+const KEPT: u32 = 4 * UNDER_WAY + AGAIN;
+
+/// How many of these are needed again and again: where files are, of which there is one for many.
+const AGAIN: u32 = 16;
 
 /// How many blocks a list of tokens is for: 500 MiB of a drive, and 100 KB of an answer.
 const PAGE: u16 = 1000;
@@ -165,12 +168,12 @@ impl Blocks {
     }
 }
 
-/// The cache of blocks. Most are needed once, and soon: those that were read ahead have most of it.
+/// The cache of blocks. Most are needed once, and soon.
 fn kept() -> Cache<u32, Option<Bytes>> {
     let options = OptionsBuilder::new()
-        .estimated_items_capacity(KEPT)
-        .weight_capacity(KEPT as u64)
-        .hot_allocation(0.25)
+        .estimated_items_capacity(KEPT as usize)
+        .weight_capacity(u64::from(KEPT))
+        .hot_allocation(f64::from(AGAIN) / f64::from(KEPT))
         .shards(1)
         .build();
     match options {
@@ -181,7 +184,7 @@ fn kept() -> Cache<u32, Option<Bytes>> {
             DefaultLifecycle::default(),
         ),
         // Never: all that it takes is set.
-        Err(_) => Cache::new(KEPT),
+        Err(_) => Cache::new(KEPT as usize),
     }
 }
 

@@ -67,7 +67,8 @@ impl Files for SnapshotFiles {
         let path = self.tree.file(path)?;
         let mut file = self.tree.fs.open(&*path).map_err(|error| failed(&error))?;
         let found = attributes(file.metadata());
-        // Reads what says where its content is, which is then alone in being read as that.
+        // Reads the first part of what says where its content is, so that it is not taken for content.
+        // Later parts are, and each has some blocks behind it read in vain.
         seek(&mut file, BLOCK as u64)?;
         seek(&mut file, 0)?;
         self.last = self.last.wrapping_add(1);

@@ -17,9 +17,6 @@ const AHEAD: u32 = UNDER_WAY - 1;
 /// How many are read ahead of a file's first block, of which nothing but the length is known.
 const FIRST: u32 = 16;
 
-/// From how many blocks on a run says how long the extents of a file are.
-const LONG: u32 = 4;
-
 /// How many of the last blocks are remembered: between those of a file are those that say where it
 /// goes on.
 const REMEMBERED: usize = 4;
@@ -123,7 +120,8 @@ impl Place {
         if follows {
             self.run += 1;
         } else {
-            if self.run >= LONG {
+            // Not the first block of all.
+            if self.recent[1].is_some() {
                 self.usual = Some(self.run.midpoint(self.usual.unwrap_or(self.run)));
             }
             self.run = 0;
@@ -222,6 +220,9 @@ mod tests {
         assert!(ahead >= 2040 && in_vain < 100, "{ahead}, {in_vain}");
         let (ahead, in_vain) = asked(&extents(64, 32), true);
         assert!(ahead > 1900 && in_vain < 100, "{ahead}, {in_vain}");
+        let (_, in_vain) = asked(&extents(50, 4), true);
+        assert!(in_vain < 100, "{in_vain}");
+        assert_eq!(asked(&extents(200, 1), true), (16, 16));
     }
 
     #[test]

@@ -83,10 +83,13 @@ fn usage(error: InvalidPlaces, places: &[OsString], xdrive: &str) -> Failure {
         .map_or(OsStr::new("FILE"), OsString::as_os_str);
     let hint = match &error {
         InvalidPlaces::Name { given, .. } => format!("./{given} is a file on this computer"),
-        InvalidPlaces::BothThere => match places.iter().find(|place| has_slash_first(place)) {
-            Some(place) => format!("./{} is a path on this computer", place.display()),
-            None => format!("{xdrive} cp {} ., and then from here", first.display()),
-        },
+        InvalidPlaces::BothThere => {
+            let mut ambiguous = places.iter().filter(|place| has_slash_first(place));
+            match (ambiguous.next(), ambiguous.next()) {
+                (Some(place), None) => format!("./{} is a path on this computer", place.display()),
+                _ => format!("{xdrive} cp {} ., and then from here", first.display()),
+            }
+        }
         InvalidPlaces::Saved(at) => {
             let (place, _) = at.clone().split();
             format!("without @ it is copied to {place} while that is up: {place}:PATH")
@@ -127,6 +130,11 @@ mod tests {
                 "a:b c/d:e",
                 "both sides are on drives",
                 "./c/d:e is a path on this computer",
+            ),
+            (
+                "a/b:c d/e:f",
+                "both sides are on drives",
+                "xdrive cp a/b:c ., and",
             ),
             (
                 "a:b c d:e",

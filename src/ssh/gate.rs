@@ -3,8 +3,8 @@
 //! russh grants window as soon as data arrives, whether or not anything has read it, and stops the
 //! whole connection while a channel is not drained. So a slow reader is held back one layer below:
 //! while a [`Gate`] is shut, no byte is read from the socket, TCP holds the host back, and the
-//! other direction (keys, signals, input) goes on. Nothing is lost and memory stays bounded. What
-//! else the connection carries waits meanwhile.
+//! other direction (keys, signals, input) goes on, as far as the host's window reaches. Nothing is
+//! lost and memory stays bounded. What else the connection carries waits meanwhile.
 
 use std::io;
 use std::pin::Pin;

@@ -1,7 +1,8 @@
 //! The bytes of one forwarded connection, between a local program and a channel.
 //!
-//! A channel is never left undrained, where a browser that stops reading would freeze every other
-//! one. What a local program has not read waits in memory, up to the limits of [`super::unread`].
+//! A channel is never left undrained: a browser that stops reading would freeze every other one, and
+//! what keeps the connection alive. What a local program has not read waits in memory, up to the
+//! limits of [`super::unread`].
 
 use std::io::IoSlice;
 
@@ -132,10 +133,15 @@ async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender, open: &Open) 
             break;
         }
         most = if length < most { CHUNK } else { MOST };
-        if !sender.send(chunk.freeze()).await {
-            return Err(());
+        let mut rest = chunk.freeze();
+        while !rest.is_empty() {
+            let piece = rest.split_to(rest.len().min(CHUNK));
+            let length = piece.len();
+            if !sender.send(piece).await {
+                return Err(());
+            }
+            open.moved(length);
         }
-        open.moved(length);
     }
     if sender.eof().await { Ok(()) } else { Err(()) }
 }

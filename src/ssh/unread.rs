@@ -15,11 +15,12 @@ use tokio::time::{Instant, sleep};
 use super::gate::Gate;
 
 /// The most bytes that may be unread of one SSH connection: half a second of a fast line.
-const EACH: usize = 64 << 20;
+const PER_CARRIER: usize = 64 << 20;
 /// The most that may be of all beside one another: ten stopped tabs of a browser cost a laptop no
 /// more than two.
 const ALL: usize = 128 << 20;
-/// What each may have even so: a reader that goes on needs it to keep up with its line.
+/// What each may have even so: a reader that goes on needs it to keep up with its line. One that has
+/// more when the others have filled the rest is held until it has not.
 const LEAST: usize = 8 << 20;
 /// How many less there must be until reading goes on. Others wait as long as that takes.
 const SLACK: usize = 1 << 20;
@@ -106,7 +107,7 @@ impl Carrier {
     /// Holds the gate if too much is unread, and releases it once it is not.
     fn weigh(&self, queues: &Queues) {
         let others = self.all.0.load(Relaxed).saturating_sub(queues.bytes);
-        let most = ALL.saturating_sub(others).clamp(LEAST, EACH);
+        let most = ALL.saturating_sub(others).clamp(LEAST, PER_CARRIER);
         let is_held = *self.is_held.borrow();
         if !is_held && queues.bytes > most {
             self.gate.hold();
@@ -206,15 +207,15 @@ mod tests {
     fn one_that_reads_slower_than_it_gets_is_waited_for() {
         let [carrier] = carriers();
         let queue = carrier.queue();
-        queue.add(EACH - PIECE);
+        queue.add(PER_CARRIER - PIECE);
         assert!(!is_held(&carrier));
         queue.add(SLACK);
         assert!(is_held(&carrier));
         queue.remove(SLACK / 2);
         assert!(is_held(&carrier), "not for less than what is worth it");
-        queue.remove(EACH - PIECE);
+        queue.remove(PER_CARRIER - PIECE);
         assert!(!is_held(&carrier));
-        queue.add(2 * EACH);
+        queue.add(2 * PER_CARRIER);
         assert!(is_held(&carrier));
         drop(queue);
         assert!(!is_held(&carrier), "one that is gone keeps nobody waiting");
@@ -226,7 +227,7 @@ mod tests {
         let carriers: [_; 4] = carriers();
         let queues = carriers.each_ref().map(Carrier::queue);
         for queue in &queues[..2] {
-            queue.add(EACH - PIECE);
+            queue.add(PER_CARRIER - PIECE);
         }
         for (carrier, queue) in carriers.iter().zip(&queues).skip(2) {
             queue.add(LEAST - PIECE);
@@ -242,8 +243,8 @@ mod tests {
     async fn one_that_has_stopped_is_in_the_way_of_others_and_alone_it_is_not() {
         let [carrier] = carriers();
         let [stopped, slow] = [(); 2].map(|()| carrier.queue());
-        slow.add(EACH / 2);
-        stopped.add(EACH);
+        slow.add(PER_CARRIER / 2);
+        stopped.add(PER_CARRIER);
         assert!(is_held(&carrier));
         let begun = Instant::now();
         let waiting = async {

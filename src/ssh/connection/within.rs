@@ -25,7 +25,7 @@ impl Ssh {
         } = &*self.connection;
         let host_key = PublicKey::from_openssh(&target.host_key)
             .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
-        let config = Arc::new(config(host_key.algorithm(), &Reading::Within));
+        let config = Arc::new(config(host_key.algorithm(), &Reading::Steady));
         let entering = async {
             let Ok(channel) = handle.channel_open_session().await else {
                 return Err(self.why_ended().await);
