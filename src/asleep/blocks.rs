@@ -14,14 +14,14 @@ use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 use crate::ec2::{self, BLOCK, Ec2, Kind, WrittenBlocks};
 use crate::ids::SnapshotId;
 
-/// How many blocks are asked for at once: at 100 ms a call, 480 MiB/s, and as many as the thousand
+/// How many blocks are asked for at once: at 100 ms a call, 480 MiB/s, and nearly the thousand
 /// `GetSnapshotBlock` a second of one snapshot that an account has (EBS endpoints and quotas).
 pub(super) const UNDER_WAY: u32 = 96;
 
 /// How many blocks are kept: what four threads read ahead, and some that are needed again and again.
 const KEPT: u32 = 4 * UNDER_WAY + AGAIN;
 
-/// How many of these are needed again and again: where files are, of which there is one for many.
+/// How many of them are metadata of the file system, of which a block serves many files.
 const AGAIN: u32 = 16;
 
 /// How many blocks a list of tokens is for: 500 MiB of a drive, and 100 KB of an answer.

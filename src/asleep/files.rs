@@ -19,7 +19,7 @@ const HOME: &[u8] = b"/root";
 /// The files of a snapshot, and those that are open.
 pub(super) struct SnapshotFiles {
     tree: Tree,
-    /// Where what leads to files is read.
+    /// Where the reader is: in what leads to files, or in the content of the one that is read.
     place: Shared,
     open: HashMap<u32, Open>,
     last: u32,

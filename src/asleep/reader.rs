@@ -29,7 +29,7 @@ pub(super) struct Reader {
     place: Shared,
 }
 
-/// The place of a reader, for those who know what is read.
+/// The place of a reader, which others set: a reader alone sees no files.
 #[derive(Clone, Default)]
 pub(super) struct Shared(Rc<RefCell<Place>>);
 

@@ -2,7 +2,7 @@
 //!
 //! A channel is never left undrained, so that what a slow reader leaves waits in memory. Where that
 //! is too much of one SSH connection, its reading is held until the readers have caught up: each gets
-//! every byte, as fast as it reads. One that has stopped is dropped if others wait behind it.
+//! every byte, as fast as it reads. One that has stopped is dropped, unless it is alone there.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,7 +22,7 @@ const ALL: usize = 128 << 20;
 /// What each may have even so: a reader that goes on needs it to keep up with its line. One that has
 /// more when the others have filled the rest is held until it has not.
 const LEAST: usize = 8 << 20;
-/// How many less there must be until reading goes on. Others wait as long as that takes.
+/// How far below its limit a held connection has to be before it is read again.
 const SLACK: usize = 1 << 20;
 /// What a queued piece takes beside its bytes (its place in the queue, its head, the allocator's):
 /// a host that sends single bytes fills memory no faster than another.
@@ -157,7 +157,8 @@ impl UnreadQueue {
         self.carrier.weigh(&queues);
     }
 
-    /// Waits until others have to wait because this one's reader has stopped.
+    /// Waits until this one's reader has stopped on a held connection that is not its alone. What the
+    /// host has for the others is not seen, so that one that is idle counts like one that waits.
     pub(super) async fn stopped(&self) {
         let mut is_held = self.carrier.is_held.subscribe();
         loop {

@@ -138,15 +138,12 @@ async fn eight_streams_survive_re_keying_by_the_server() {
 #[tokio::test]
 #[ignore = "needs root and sshd"]
 async fn a_reader_that_stops_is_dropped_if_others_wait_behind_it() {
-    let sshd = Sshd::start();
-    let flood = Arc::new(Flood::default());
-    let server = server(Arc::clone(&flood)).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address);
-    let forward = forward.unwrap();
+    let flooded = flooded().await;
+    let (forward, flood) = (&flooded.forward, &flooded.flood);
 
-    let mut lively = connect(&forward).await;
+    let mut lively = connect(forward).await;
     echo(&mut lively, b"before").await;
-    let mut stopped = connect(&forward).await;
+    let mut stopped = connect(forward).await;
     stopped.write_all(b"!").await.unwrap();
     let until_dropped = async {
         while !flood.over.load(Ordering::Relaxed) {
@@ -161,6 +158,27 @@ async fn a_reader_that_stops_is_dropped_if_others_wait_behind_it() {
     let mut rest = Vec::new();
     let end = timeout(DEADLINE, stopped.read_to_end(&mut rest)).await;
     assert!(end.is_ok(), "the stopped connection is closed");
+}
+
+/// A forward to a server whose output has no end.
+struct Flooded {
+    forward: Forward,
+    flood: Arc<Flood>,
+    _server: Server,
+    _sshd: Sshd,
+}
+
+async fn flooded() -> Flooded {
+    let sshd = Sshd::start();
+    let flood = Arc::new(Flood::default());
+    let server = server(Arc::clone(&flood)).await;
+    let forward = Forward::open(&sshd.connect().await, 0, server.address);
+    Flooded {
+        forward: forward.unwrap(),
+        flood,
+        _server: server,
+        _sshd: sshd,
+    }
 }
 
 /// Has a connection sent bytes without end, until the host sends no more because nothing reads them;
@@ -184,27 +202,21 @@ async fn held_back(stream: &mut TcpStream, flood: &Flood) -> usize {
 #[tokio::test]
 #[ignore = "needs root and sshd"]
 async fn one_that_comes_while_a_reader_has_stopped_is_served() {
-    let sshd = Sshd::start();
-    let flood = Arc::new(Flood::default());
-    let server = server(Arc::clone(&flood)).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address);
-    let forward = forward.unwrap();
-    let mut stopped = connect(&forward).await;
-    held_back(&mut stopped, &flood).await;
-    echo(&mut connect(&forward).await, b"next").await;
+    let flooded = flooded().await;
+    let (forward, flood) = (&flooded.forward, &flooded.flood);
+    let mut stopped = connect(forward).await;
+    held_back(&mut stopped, flood).await;
+    echo(&mut connect(forward).await, b"next").await;
 }
 
 /// The fault: a reader that was 64 MiB behind was dropped.
 #[tokio::test]
 #[ignore = "needs root and sshd"]
 async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
-    let sshd = Sshd::start();
-    let flood = Arc::new(Flood::default());
-    let server = server(Arc::clone(&flood)).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address);
-    let forward = forward.unwrap();
-    let mut behind = connect(&forward).await;
-    let sent = held_back(&mut behind, &flood).await;
+    let flooded = flooded().await;
+    let (forward, flood) = (&flooded.forward, &flooded.flood);
+    let mut behind = connect(forward).await;
+    let sent = held_back(&mut behind, flood).await;
     assert!(sent < 160 << 20, "{sent} bytes");
     let mut piece = vec![0; 1 << 20];
     for _ in 0..(2 * sent) >> 20 {

@@ -79,7 +79,7 @@ async fn ten_stalled_readers_take_little_memory_and_others_go_on() {
     assert_eq!(gone, READERS - 1);
 }
 
-/// Stalls on ten connections over two forwards, and uses another one until they are dropped.
+/// Stalls on ten connections over two forwards, and uses another one until all but one are dropped.
 async fn client(task: &Task) {
     let target = Target {
         address: task.sshd,
