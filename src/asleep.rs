@@ -11,6 +11,7 @@
 mod blocks;
 mod containers;
 mod files;
+mod kept;
 mod layers;
 mod reader;
 mod tree;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
+use quick_cache::sync::Cache;
 use tokio::sync::{OnceCell, Semaphore, mpsc, oneshot};
 
+use super::kept::{Kept, Purpose};
 use crate::ec2::{self, BLOCK, Ec2, Kind, WrittenBlocks};
 use crate::ids::SnapshotId;
 
@@ -18,11 +18,8 @@ use crate::ids::SnapshotId;
 /// `GetSnapshotBlock` a second of one snapshot that an account has (EBS endpoints and quotas).
 pub(super) const UNDER_WAY: u32 = 96;
 
-/// How many blocks are kept: what four threads read ahead, and some that are needed again and again.
-const KEPT: u32 = 4 * UNDER_WAY + AGAIN;
-
-/// How many of them are metadata of the file system, of which a block serves many files.
-const AGAIN: u32 = 16;
+/// How many of the last blocks are kept: what four threads read ahead.
+const KEPT: u32 = 4 * UNDER_WAY;
 
 /// How many blocks a list of tokens is for: 500 MiB of a drive, and 100 KB of an answer.
 const PAGE: u16 = 1000;
@@ -48,6 +45,7 @@ pub(super) struct Blocks {
 /// A request for a block, and for some after it that are needed soon.
 struct Asked {
     index: u32,
+    purpose: Purpose,
     ahead: Range<u32>,
     answer: oneshot::Sender<Result<Option<Bytes>, ec2::Error>>,
 }
@@ -95,7 +93,7 @@ struct Source {
     ec2: Ec2,
     snapshot: SnapshotId,
     permits: Semaphore,
-    kept: Cache<u32, Option<Bytes>>,
+    kept: Kept,
     pages: Cache<u32, Arc<WrittenBlocks>>,
     calls: Calls,
     /// The snapshot that has most of the same blocks, which are read there.
@@ -129,7 +127,7 @@ impl Blocks {
             ec2,
             snapshot,
             permits: Semaphore::new(UNDER_WAY as usize),
-            kept: kept(),
+            kept: Kept::new(KEPT),
             pages: Cache::new(PAGES),
             calls: Calls::default(),
             since,
@@ -140,10 +138,16 @@ impl Blocks {
 
     /// Block `index`; none if it was never written. Blocks, and not on the runtime's own thread.
     /// Those of `ahead` are asked for at the same time, and kept until they are needed.
-    pub(super) fn read(&self, index: u32, ahead: Range<u32>) -> Result<Option<Bytes>, Unread> {
+    pub(super) fn read(
+        &self,
+        index: u32,
+        purpose: Purpose,
+        ahead: Range<u32>,
+    ) -> Result<Option<Bytes>, Unread> {
         let (answer, block) = oneshot::channel();
         let asked = Asked {
             index,
+            purpose,
             ahead,
             answer,
         };
@@ -168,57 +172,36 @@ impl Blocks {
     }
 }
 
-/// The cache of blocks. Most are needed once, and soon.
-fn kept() -> Cache<u32, Option<Bytes>> {
-    let options = OptionsBuilder::new()
-        .estimated_items_capacity(KEPT as usize)
-        .weight_capacity(u64::from(KEPT))
-        .hot_allocation(f64::from(AGAIN) / f64::from(KEPT))
-        .shards(1)
-        .build();
-    match options {
-        Ok(options) => Cache::with_options(
-            options,
-            UnitWeighter,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        ),
-        // Never: all that it takes is set.
-        Err(_) => Cache::new(KEPT as usize),
-    }
-}
-
 async fn carry(source: Arc<Source>, mut requests: mpsc::UnboundedReceiver<Asked>) {
     while let Some(asked) = requests.recv().await {
         let one = Arc::clone(&source);
         tokio::spawn(async move {
-            let block = one.block(asked.index).await;
+            let block = one.block(asked.index, asked.purpose).await;
             // Fails only if nobody waits for it any more.
             let _ = asked.answer.send(block);
         });
         for index in asked.ahead {
-            if source.kept.peek(&index).is_none() {
+            if !source.kept.has(index) {
                 let source = Arc::clone(&source);
                 // An error is found by whoever needs the block.
-                tokio::spawn(async move { source.block(index).await });
+                tokio::spawn(async move { source.block(index, Purpose::Content).await });
             }
         }
     }
 }
 
 impl Source {
-    async fn block(&self, index: u32) -> Result<Option<Bytes>, ec2::Error> {
-        self.kept
-            .get_or_insert_async(&index, self.read(index))
-            .await
+    async fn block(&self, index: u32, purpose: Purpose) -> Result<Option<Bytes>, ec2::Error> {
+        let read = self.read(index, purpose);
+        self.kept.get_or_read(index, purpose, read).await
     }
 
-    async fn read(&self, index: u32) -> Result<Option<Bytes>, ec2::Error> {
+    async fn read(&self, index: u32, purpose: Purpose) -> Result<Option<Bytes>, ec2::Error> {
         if let Some(since) = &self.since
             && let Some(differing) = self.differing(since).await?
         {
             return match differing.get(&index) {
-                None => Box::pin(since.source.block(index)).await,
+                None => Box::pin(since.source.block(index, purpose)).await,
                 Some(None) => Ok(None),
                 Some(Some(token)) => self.get(index, token).await.map(Some),
             };

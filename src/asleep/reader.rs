@@ -9,6 +9,7 @@ use bytes::Bytes;
 use ext4_view::Ext4Read;
 
 use super::blocks::{Blocks, UNDER_WAY};
+use super::kept::Purpose;
 use crate::ec2::BLOCK;
 
 /// The most blocks that are read ahead: with one that is waited for, all that are asked for at once.
@@ -72,8 +73,11 @@ impl Reader {
         {
             return Ok(block.clone());
         }
-        let ahead = self.place.0.borrow_mut().step(index, offset);
-        let block = self.blocks.read(index, ahead)?;
+        let (purpose, ahead) = {
+            let mut place = self.place.0.borrow_mut();
+            (place.purpose(), place.step(index, offset))
+        };
+        let block = self.blocks.read(index, purpose, ahead)?;
         self.current = Some((index, block.clone()));
         Ok(block)
     }
@@ -92,12 +96,20 @@ impl Shared {
 }
 
 impl Place {
+    fn purpose(&self) -> Purpose {
+        if self.rest == 0 {
+            Purpose::Leading
+        } else {
+            Purpose::Content
+        }
+    }
+
     /// How many blocks after the present one are worth asking for. What leads to files: as many as
     /// followed each other. A file: the rest of a run as usual, and after that as many as it is
     /// longer; in its first run soon all that is left of it. What is asked for in vain is paid for all
     /// the same.
     fn ahead(&self, offset: usize) -> u32 {
-        if self.rest == 0 {
+        if self.purpose() == Purpose::Leading {
             return self.run.min(AHEAD);
         }
         let ahead = match self.usual {
