@@ -32,7 +32,8 @@ pub(crate) struct Gate {
 struct GateState {
     /// How many full queues hold the gate.
     holders: usize,
-    reader: Option<Waker>,
+    /// The streams that wait for it.
+    waiting: Vec<Waker>,
 }
 
 impl Gate {
@@ -45,10 +46,8 @@ impl Gate {
     pub(super) fn release(&self) {
         let mut state = self.state();
         state.holders = state.holders.saturating_sub(1);
-        if state.holders == 0
-            && let Some(reader) = state.reader.take()
-        {
-            reader.wake();
+        if state.holders == 0 {
+            state.waiting.drain(..).for_each(Waker::wake);
         }
     }
 
@@ -57,7 +56,10 @@ impl Gate {
         if state.holders == 0 {
             return Poll::Ready(());
         }
-        state.reader = Some(context.waker().clone());
+        let waker = context.waker();
+        if !state.waiting.iter().any(|it| it.will_wake(waker)) {
+            state.waiting.push(waker.clone());
+        }
         Poll::Pending
     }
 
@@ -113,6 +115,9 @@ impl Stall {
 pub(super) struct GatedStream<S> {
     stream: S,
     gate: Option<Arc<Gate>>,
+    /// Whether the stream is a channel of the connection that the gate holds: a shut gate keeps its
+    /// bytes away, in both directions, and here it only stops the clocks.
+    is_within: bool,
     reading: Stall,
     writing: Stall,
 }
@@ -122,8 +127,17 @@ impl<S> GatedStream<S> {
         Self {
             stream,
             gate,
+            is_within: false,
             reading: Stall::new(READ_TIMEOUT),
             writing: Stall::new(WRITE_TIMEOUT),
+        }
+    }
+
+    /// That of a connection within the one that `gate` holds.
+    pub(super) fn within(stream: S, gate: Arc<Gate>) -> Self {
+        Self {
+            is_within: true,
+            ..Self::new(stream, Some(gate))
         }
     }
 }
@@ -138,11 +152,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for GatedStream<S> {
         let Some(gate) = &this.gate else {
             return Pin::new(&mut this.stream).poll_read(context, buffer);
         };
-        if gate.poll_open(context).is_pending() {
+        if !this.is_within && gate.poll_open(context).is_pending() {
             this.reading.since = None;
             return Poll::Pending;
         }
         let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if this.is_within && polled.is_pending() && gate.poll_open(context).is_pending() {
+            this.reading.since = None;
+            return Poll::Pending;
+        }
         this.reading.limit(polled, context)
     }
 }
@@ -155,10 +173,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GatedStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.stream).poll_write(context, buffer);
-        match &this.gate {
-            Some(_) => this.writing.limit(polled, context),
-            None => polled,
+        let Some(gate) = &this.gate else {
+            return polled;
+        };
+        if this.is_within && polled.is_pending() && gate.poll_open(context).is_pending() {
+            this.writing.since = None;
+            return Poll::Pending;
         }
+        this.writing.limit(polled, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -205,6 +227,35 @@ mod tests {
         let (near, _far) = duplex(64);
         let mut without = GatedStream::new(near, None);
         assert!(timeout(HOURS, without.read(&mut byte)).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_lies_within_a_held_connection_is_given_up_only_while_that_is_read() {
+        let gate = Arc::<Gate>::default();
+        let (near, mut far) = duplex(64);
+        let mut within = GatedStream::within(near, Arc::clone(&gate));
+        let mut byte = [0];
+        gate.hold();
+        far.write_all(b"x").await.unwrap();
+        within.read_exact(&mut byte).await.unwrap();
+        assert!(timeout(HOURS, within.read(&mut byte)).await.is_err());
+        assert!(timeout(HOURS, within.write_all(&[0; 65])).await.is_err());
+        // Held in the middle of a wait, which begins anew.
+        gate.release();
+        let wait = timeout(READ_TIMEOUT * 9 / 10, within.read(&mut byte));
+        assert!(wait.await.is_err());
+        gate.hold();
+        assert!(timeout(HOURS, within.read(&mut byte)).await.is_err());
+        let began = Instant::now();
+        let late = async {
+            sleep(READ_TIMEOUT).await;
+            gate.release();
+        };
+        let (read, ()) = tokio::join!(within.read(&mut byte), late);
+        assert_eq!(read.unwrap_err().to_string(), "no answer for 15 seconds");
+        assert_eq!(began.elapsed().as_secs(), 2 * READ_TIMEOUT.as_secs());
+        let error = within.write_all(&[0; 65]).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer for 25 seconds");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,8 +17,8 @@ use super::error::SshError;
 use super::gate::Gate;
 
 /// The pause between keepalives. Three unanswered ones end a connection that is never held: fifty
-/// round trips of a far link. Whatever the host sends counts as an answer; while more is sent than a slow link
-/// takes, the host's window adjustments do.
+/// round trips of a far link. Whatever the host sends counts as an answer; while more is sent than a
+/// slow link takes, the host's window adjustments do.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 /// The end of a connection whose socket takes no more bytes: no keepalive runs while a write is
 /// stuck.
@@ -251,6 +251,8 @@ pub(super) enum Reading {
     Shell(Arc<Gate>),
     /// One that carries forwarded connections: held while their readers catch up.
     Carrier(Arc<Gate>),
+    /// One within a carrier: what holds that keeps its bytes away.
+    Within,
 }
 
 impl Reading {
@@ -258,7 +260,7 @@ impl Reading {
     pub(super) fn gate(self) -> Option<Arc<Gate>> {
         match self {
             Self::Shell(gate) | Self::Carrier(gate) => Some(gate),
-            Self::Steady => None,
+            Self::Steady | Self::Within => None,
         }
     }
 }

@@ -114,7 +114,8 @@ impl InnerConnection {
     async fn open(routes: Routes, server: &str) -> Result<Self, SshError> {
         let (outer, carrier) = (routes.outer().clone(), Arc::clone(routes.carrier()));
         let (inbox, opened) = Inbox::new(CONNECTIONS);
-        let inner = outer.within(server, Some(Accepts::Ports(inbox))).await?;
+        let accepts = Some(Accepts::Ports(inbox));
+        let inner = outer.within(server, &carrier, accepts).await?;
         Ok(Self {
             outer,
             _next: carrier.queue(),

@@ -115,7 +115,7 @@ impl Routes {
         if let Some(ssh) = inner.as_ref().filter(|ssh| !ssh.has_ended()) {
             return Ok(ssh.clone());
         }
-        let ssh = self.outer.within(server, None).await?;
+        let ssh = self.outer.within(server, &self.carrier, None).await?;
         Ok(inner.insert(ssh).clone())
     }
 }

@@ -5,16 +5,20 @@ use std::sync::Arc;
 use russh::keys::PublicKey;
 
 use super::super::error::SshError;
+use super::super::gate::GatedStream;
 use super::super::peer::{Accepts, Reading, config};
+use super::super::unread::Carrier;
 use super::{Connection, LOGIN, Ssh};
 
 impl Ssh {
     /// Logs in to the SSH server that `command` runs on its standard streams, with the same user,
     /// key and host key. The channels that it opens are passed to `accepts`; without that they are
-    /// refused. The connection ends with this one.
+    /// refused. The connection ends with this one, and is held when `carrier`, which is that of this
+    /// one, holds it.
     pub(in crate::ssh) async fn within(
         &self,
         command: &str,
+        carrier: &Carrier,
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let Connection {
@@ -25,7 +29,7 @@ impl Ssh {
         } = &*self.connection;
         let host_key = PublicKey::from_openssh(&target.host_key)
             .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
-        let config = Arc::new(config(host_key.algorithm(), &Reading::Steady));
+        let config = Arc::new(config(host_key.algorithm(), &Reading::Within));
         let entering = async {
             let Ok(channel) = handle.channel_open_session().await else {
                 return Err(self.why_ended().await);
@@ -33,7 +37,7 @@ impl Ssh {
             if channel.exec(false, command).await.is_err() {
                 return Err(self.why_ended().await);
             }
-            let stream = channel.into_stream();
+            let stream = GatedStream::within(channel.into_stream(), carrier.gate());
             Self::login(target, shared.clone(), config, stream, host_key, accepts).await
         };
         let late = |_| SshError::Unreachable(target.address, std::io::ErrorKind::TimedOut.into());

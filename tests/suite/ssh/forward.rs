@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use xdrive::ssh::forward::{Forward, ForwardError, Interface, Wanted};
+use xdrive::ssh::forward::{Destination, Forward, ForwardError, Interface, Wanted, Within};
 
 use super::DEADLINE;
 use harness::sshd::Sshd;
@@ -169,10 +169,21 @@ struct Flooded {
 }
 
 async fn flooded() -> Flooded {
+    flooded_by(|_, server| server.into()).await
+}
+
+/// That is reached as this destination.
+async fn flooded_by(destination: impl FnOnce(&Sshd, SocketAddr) -> Destination) -> Flooded {
     let sshd = Sshd::start();
     let flood = Arc::new(Flood::default());
     let server = server(Arc::clone(&flood)).await;
-    let forward = Forward::open(&sshd.connect().await, 0, server.address);
+    let to = destination(&sshd, server.address);
+    let wanted = Wanted {
+        interface: Interface::Loopback,
+        port: 0,
+        is_exact: false,
+    };
+    let forward = Forward::to(&sshd.connect().await, wanted, to);
     Flooded {
         forward: forward.unwrap(),
         flood,
@@ -217,6 +228,11 @@ async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
     let (forward, flood) = (&flooded.forward, &flooded.flood);
     let mut behind = connect(forward).await;
     let sent = held_back(&mut behind, flood).await;
+    goes_on(&mut behind, sent, flood).await;
+}
+
+/// Reads twice what was `sent` while nothing was read.
+async fn goes_on(behind: &mut TcpStream, sent: usize, flood: &Flood) {
     assert!(sent < 160 << 20, "{sent} bytes");
     let mut piece = vec![0; 1 << 20];
     for _ in 0..(2 * sent) >> 20 {
@@ -224,6 +240,29 @@ async fn a_reader_that_is_behind_is_waited_for_and_gets_every_byte() {
         reading.expect("in time").expect("not dropped");
     }
     assert!(!flood.over.load(Ordering::Relaxed));
+}
+
+/// The fault: for a connection within another one, the time in which that is held was silence.
+#[tokio::test]
+#[ignore = "needs root and sshd"]
+async fn a_reader_of_one_within_may_pause_for_longer_than_a_host_may_be_silent() {
+    let flooded = flooded_by(|sshd, server| {
+        let within = Within {
+            server: format!("/usr/sbin/sshd -i -f {}", sshd.path("config").display()),
+            host: server.ip().to_string(),
+            port: server.port(),
+        };
+        Destination {
+            address: None,
+            within: Some(within),
+        }
+    })
+    .await;
+    let (forward, flood) = (&flooded.forward, &flooded.flood);
+    let mut behind = connect(forward).await;
+    let sent = held_back(&mut behind, flood).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    goes_on(&mut behind, sent, flood).await;
 }
 
 #[tokio::test]
