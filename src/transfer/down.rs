@@ -174,7 +174,7 @@ impl Down {
         };
         let there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
         let mut batch = Batch::new();
-        for entry in listed {
+        for entry in listed.into_iter().filter(|it| !part::is_part(&it.name)) {
             let there = there.get(&*entry.name).copied();
             let item = Item {
                 from: joined(&from, &entry.name),

@@ -82,9 +82,12 @@ pub(super) async fn sync(
         .await
 }
 
-fn is_ignored(rules: &Rules, folder: &Path, entry: &Entry) -> bool {
+/// Whether an entry of `folder` stays here: a part of another copy, or what git ignores in a `sync`,
+/// which alone has rules.
+fn is_ignored(rules: Option<&Rules>, folder: &Path, entry: &Entry) -> bool {
     let is_folder = entry.attributes.kind() == Kind::Folder;
-    part::is_part(&entry.name) || rules.ignores(&folder.join(path(&entry.name)), is_folder)
+    let ignores = |rules: &Rules| rules.ignores(&folder.join(path(&entry.name)), is_folder);
+    part::is_part(&entry.name) || rules.is_some_and(ignores)
 }
 
 /// The failure of a request without which nothing can be copied.
@@ -233,9 +236,7 @@ impl Up {
                     None => Rules::of(&from),
                 });
                 let mut listed = local::list(&from)?;
-                if let Some(rules) = &rules {
-                    listed.retain(|it| !is_ignored(rules, &from, it));
-                }
+                listed.retain(|it| !is_ignored(rules.as_ref(), &from, it));
                 Ok((listed, rules))
             })
         };

@@ -60,6 +60,9 @@ fn is_same(one: &Path, other: &Path) {
     }
 }
 
+/// What a copy that was cut off has left.
+const PART: &str = ".xdrive-0123456789abcdef.part";
+
 /// The folder `/work` of the container.
 pub(super) fn work(site: &Site) -> PathBuf {
     let init = recorded(site, "init.json").as_raw_nonzero();
@@ -109,10 +112,12 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
         .is(0)
         .reports("copied 306 files, 5.0 MiB; 2 were there already\n");
     fs::write(folder.join("deep/7"), "seven").unwrap();
+    fs::write(folder.join(PART), "half").unwrap();
     fs::set_permissions(folder.join("large"), Permissions::from_mode(0o600)).unwrap();
     site.run(&["cp", "things/", "demo:"])
         .is(0)
         .reports("copied 2 files, 5 bytes; 306 were there already\n");
+    fs::remove_file(folder.join(PART)).unwrap();
     is_same(&folder, &work.join("things"));
 
     site.run(&["cp", "demo:things", "back"])
@@ -123,10 +128,12 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
         .is(0)
         .reports("copied 0 files, 0 bytes; 308 were there already\n");
     fs::write(work.join("things/deep/8"), "eight").unwrap();
+    fs::write(work.join("things").join(PART), "half").unwrap();
     fs::set_permissions(work.join("things/large"), Permissions::from_mode(0o640)).unwrap();
     site.run(&["cp", "demo:things/", "."])
         .is(0)
         .reports("copied 2 files, 5 bytes; 306 were there already\n");
+    fs::remove_file(work.join("things").join(PART)).unwrap();
     is_same(&folder, &work.join("things"));
 
     // One by one: names with a colon, links that are named, the home folder.
