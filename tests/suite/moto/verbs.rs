@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use xdrive::ec2::{Ec2, SnapshotState};
+use xdrive::clock::Clock;
+use xdrive::ec2::{Account, Ec2, SnapshotState};
 
 use super::server::against_moto;
 use harness::cloud::{tags, volume_order};
@@ -63,5 +64,32 @@ fn a_drive_is_forked_noted_renamed_and_deleted() {
         xdrive(&["delete", "other", "--yes"]);
         assert_eq!(ec2.snapshots("other").await.unwrap(), []);
         assert_eq!(ec2.snapshots("demo").await.unwrap(), before);
+    });
+}
+
+#[test]
+#[ignore = "needs python3 with moto"]
+fn a_drive_is_copied_to_another_region() {
+    let name = test_name!(a_drive_is_copied_to_another_region);
+    against_moto(name, async |ec2| {
+        with_a_drive(&ec2).await;
+        let before = ec2.snapshots("demo").await.unwrap();
+        let copied = xdrive(&["--region", "us-west-2", "copy", "demo"]);
+        assert!(
+            copied.contains("demo in us-west-2 is a copy of demo@3"),
+            "{copied}"
+        );
+        let west = Account {
+            region: Some("us-west-2".to_owned()),
+            ..Account::default()
+        };
+        let west = Ec2::of_account(&west, Clock::system()).await.unwrap();
+        let made = west.snapshots("demo").await.unwrap();
+        assert_eq!(made.len(), 1, "{made:?}");
+        assert_eq!(made[0].state, SnapshotState::Completed);
+        assert_eq!(made[0].tags["xdrive:generation"], "3");
+        assert_eq!(ec2.snapshots("demo").await.unwrap(), before);
+        let log = xdrive(&["--region", "us-west-2", "log", "demo"]);
+        assert!(log.contains("demo@3"), "{log}");
     });
 }
