@@ -35,7 +35,7 @@ without a `c` is no end of the input.
 Each command is one process, the keeper: in a session of its own, with pipes to the command and a
 socket in /run/xdrive/commands, for root only. A caller sends the keeper its own standard input and
 output, so that bytes pass through no second process. A caller that goes away ends nothing; a new
-one takes over. Without a caller the keeper reads the output all the same; with one it reads no
+one takes over, and the one before ends with TAKEN. Without a caller the keeper reads the output all the same; with one it reads no
 faster than the caller does. The last BOUND bytes of each stream are kept in a file of that length,
 written round and round. The keeper ends once a caller has the exit status, or after its command has
 ended and LINGER has passed without a caller; or BRIEF, if it was begun without one.
@@ -62,11 +62,12 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
+from caller import Caller  # noqa: E402
 from client import Client  # noqa: E402
 from deadline import OVERDUE, Deadline  # noqa: E402
 from enter import container_of  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
-from piped import PIPE, execute, ready  # noqa: E402
+from piped import PIPE, execute  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
@@ -174,7 +175,7 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         keeper = Keeper(listener, started, pipes, spool, bound)
         keeper.name, keeper.label, keeper.client = name, label, client
         keeper.container = container_of(command)
-        keeper.deadline = Deadline(name, limit)
+        keeper.deadline = Deadline(name, keeper.container, limit)
         if client.is_for_later:
             keeper.linger = BRIEF
         elif client.holds:
@@ -196,25 +197,6 @@ def frame(kind, payload):
     return kind + struct.pack(">I", len(payload)) + payload
 
 
-class Caller:
-    """The attached caller: a socket, its standard streams, and what it was given."""
-
-    def __init__(self, sock, source, sink, given):
-        self.sock, self.source, self.sink = sock, source, sink
-        self.given = given  # the next byte of each output
-        self.pending = []  # pieces of what is written to it now
-        self.arrived = bytearray()  # the beginning of a frame of its own
-        self.reported = 0  # bytes of input that it knows the command was given
-        self.has_status = False
-        ready(source)
-        ready(sink)
-
-    def close(self):
-        self.sock.close()
-        os.close(self.source)
-        os.close(self.sink)
-
-
 class Keeper:
     def __init__(self, listener, started, pipes, spool, bound):
         self.listener, self.started = listener, started
@@ -231,8 +213,9 @@ class Keeper:
         self.status = None
         self.linger = LINGER
         self.is_done = self.is_on_record = False
-        self.client, self.deadline = Client(""), Deadline("", "")
+        self.client, self.deadline = Client(""), Deadline("", "", "")
         self.began, self.ended = time.time(), None
+        self.closing = None  # why the host had begun to close when the command ended
         self.is_settled = False  # whether it has ended, and all that it wrote was read
 
     def run(self):
@@ -293,6 +276,7 @@ class Keeper:
             "began": self.began,
             "ended": self.ended,
             "status": self.status,
+            "closing": self.closing,
             "bound": self.outputs[0].bound,
             "kept": [stream.kept_in_file() for stream in self.outputs],
             "written": [stream.written for stream in self.outputs],
@@ -453,7 +437,7 @@ class Keeper:
             return
         if self.deadline.has_passed:
             self.status = OVERDUE
-        self.ended = time.time()
+        self.ended, self.closing = time.time(), closing()
         self.close_input()
         for stream in self.outputs:
             stream.limit = stream.written + PIPE
@@ -481,6 +465,8 @@ class Keeper:
         except (OSError, ValueError):
             sock.close()
             return
+        if self.caller:
+            self.caller.give_way()
         self.detach()
         self.client.come()
         self.caller = Caller(sock, source, sink, given)

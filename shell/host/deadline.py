@@ -13,8 +13,8 @@ class Deadline:
     """`SECONDS NOTICE`: after so many seconds the command gets SIGTERM, NOTICE later SIGKILL. Never,
     if that is empty."""
 
-    def __init__(self, name, limit):
-        self.name = name
+    def __init__(self, name, container, limit):
+        self.name, self.container = name, container
         self.signals = ["TERM", "KILL"] if limit else []
         self.seconds, self.notice = (int(word) for word in limit.split()) if limit else (0, 0)
         self.due = time.monotonic() + self.seconds if limit else None
@@ -33,7 +33,7 @@ class Deadline:
                 f"SIGKILL in {self.notice} s\n".encode()
             )
         sent = self.signals.pop(0)
-        inputs = {"XDRIVE_COMMAND": self.name, "XDRIVE_SIGNAL": sent}
+        inputs = {"XDRIVE_COMMAND": self.name, "XDRIVE_SIGNAL": sent, "XDRIVE_NAMED": self.container}
         words = ["sh", f"{HERE}/container", "signal"]
         # It may wait for dockerd, and this process must read on.
         self.sending = [child for child in self.sending if child.poll() is None]

@@ -63,6 +63,8 @@ struct Row {
     seconds: u64,
     /// Its exit status.
     status: Option<u8>,
+    /// Why its host had begun to close when it ended, if it had.
+    closing: Option<String>,
     /// The last line that it printed.
     last: String,
     /// What its instance costs so far in US dollars, if the price is known.
@@ -182,6 +184,7 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         since: format!("{:.0}", run.began_at()),
         seconds: run.length(now),
         status: run.status,
+        closing: run.closing.clone(),
         last: run.last.clone(),
         dollars_so_far: listed.dollars,
     });
@@ -214,6 +217,9 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
             row.since,
             row.command
         );
+        if let Some(why) = &row.closing {
+            let _ = writeln!(text, "    its host was closing: {why}");
+        }
         if !row.last.is_empty() {
             let _ = writeln!(text, "    > {}", row.last);
         }

@@ -101,10 +101,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         options.forwards.clear();
         options.remote_forwards.clear();
     }
-    options.keep = Some(args.max.or(options.keep).unwrap_or(MAX));
     let request = Request {
         options,
         task: Task::Run {
+            limit: args.max.unwrap_or(MAX),
             is_detached: args.detach,
             tries: args.restart.then(|| args.tries.unwrap_or(TRIES)),
         },

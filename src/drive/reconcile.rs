@@ -364,11 +364,6 @@ impl<H: Hosts> Reconciler<H> {
         self.choose = Some(choose);
     }
 
-    /// Sets the lease of the instances that are launched or attached to from now on.
-    pub fn set_lease(&mut self, lease: Duration) {
-        self.wanted.lease = lease;
-    }
-
     /// The snapshots of the last sweep, and what they cost.
     #[must_use]
     pub fn kept(&self) -> Kept {

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 34] = [
+const SCRIPTS: [(&str, &str); 35] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("engine", include_str!("../../shell/host/engine")),
@@ -42,6 +42,7 @@ const SCRIPTS: [(&str, &str); 34] = [
     ("sftp.py", include_str!("../../shell/host/sftp.py")),
     ("files.py", include_str!("../../shell/host/files.py")),
     ("agent.py", include_str!("../../shell/host/agent.py")),
+    ("caller.py", include_str!("../../shell/host/caller.py")),
     ("client.py", include_str!("../../shell/host/client.py")),
     ("piped.py", include_str!("../../shell/host/piped.py")),
     ("deadline.py", include_str!("../../shell/host/deadline.py")),

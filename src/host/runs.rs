@@ -60,6 +60,9 @@ pub struct Run {
     pub ended: Option<f64>,
     /// Its exit status, likewise.
     pub status: Option<u8>,
+    /// Why its host had begun to close when it ended, if it had; none where an earlier version began it.
+    #[serde(default)]
+    pub closing: Option<String>,
     /// Whether it vanished with its host: nobody knows its end.
     pub is_lost: bool,
     /// Whether a session can attach to it: it runs, or no caller has received its exit status.

@@ -96,14 +96,15 @@ impl Session {
     /// have ended it, and EC2's reason must be that it took the instance: while this computer slept,
     /// the command may have ended, or `xdrive stop` may have ended it.
     async fn takes_a_try(&mut self, interruption: &Interruption, instance: &Instance) -> bool {
-        let time = self.time_left();
         let Task::Run {
-            tries: Some(tries), ..
-        } = &mut self.request.task
+            limit,
+            tries: Some(tries),
+            ..
+        } = self.request.task
         else {
             return false;
         };
-        let Some(left) = tries_left(*tries, self.has_begun) else {
+        let Some(left) = tries_left(tries, self.has_begun) else {
             return false;
         };
         let may_begin_again = match interruption {
@@ -113,11 +114,12 @@ impl Session {
                 matches!(why, Ok(Some(why)) if why.starts_with(BY_EC2))
             }
         };
-        if !may_begin_again || time < SHORTEST {
+        if !may_begin_again || self.time_left(limit) < SHORTEST {
             return false;
         }
-        self.reconciler.set_lease(time);
-        *tries = left;
+        if let Task::Run { tries, .. } = &mut self.request.task {
+            *tries = Some(left);
+        }
         self.report.print(&match (self.has_begun, left) {
             (false, _) => format!(
                 "the command had not begun on {}: it is started on another",
@@ -207,8 +209,13 @@ impl Session {
                     _ => String::new(),
                 };
                 let error = anyhow!("EC2 took {} back{of_the_command}", id.of(drive));
+                let by_itself = match (is_command, self.request.may_restart()) {
+                    (false, _) => "; --resume does so by itself",
+                    (true, false) => "; `run --restart` starts a command again by itself",
+                    (true, true) => "",
+                };
                 Failure::new(Exit::TryAgain, error).hint(format!(
-                    "{xdrive} connect {drive} goes on with the drive; --resume does so by itself"
+                    "{xdrive} connect {drive} goes on with the drive{by_itself}"
                 ))
             }
         })

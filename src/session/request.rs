@@ -42,6 +42,8 @@ pub enum Task {
     Connect,
     /// A command that needs no session: the host is kept for it.
     Run {
+        /// How long it may take.
+        limit: Duration,
         /// Whether the session leaves it at once.
         is_detached: bool,
         /// How often it may still be started again after the loss of its instance; none if it never
@@ -202,7 +204,7 @@ impl Request {
         match self.task {
             _ if self.discard => self.lease(),
             // Its keeper ends it before its host closes.
-            Task::Run { .. } => self.lease() + self.notice() + SPARE,
+            Task::Run { limit, .. } => limit + self.notice() + SPARE,
             Task::Connect | Task::Attach(_) => self.options.keep.unwrap_or(DETACHED_LEASE),
         }
     }
@@ -262,6 +264,25 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_kept_for_a_run_only_once_that_runs() {
+        let drive = "demo".parse::<DriveName>().unwrap();
+        let limit = Duration::from_hours(24);
+        let mut request = Request {
+            task: Task::Run {
+                limit,
+                is_detached: true,
+                tries: None,
+            },
+            ..Request::of(drive, Options::default())
+        };
+        assert_eq!(request.lease(), LEASE);
+        assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
+        request.options.keep = Some(LEASE / 2);
+        assert_eq!(request.lease(), LEASE / 2);
+        assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
+    }
 
     #[test]
     fn a_shell_that_has_ended_is_kept_as_long_as_its_host_waits() {

@@ -277,11 +277,11 @@ impl Session {
             .line_of(&run_client(id), &self.owner)
     }
 
-    /// How long a run may still take; all its tries share the time, which begins with the first.
-    pub(super) fn time_left(&mut self) -> Duration {
+    /// How much of a run's `limit` is left; all its tries share the time, which begins with the first.
+    pub(super) fn time_left(&mut self, limit: Duration) -> Duration {
         let now = self.cloud.clock.boot();
         let first = *self.first_try.get_or_insert(now);
-        self.request.lease().saturating_sub(now.since(first))
+        limit.saturating_sub(now.since(first))
     }
 
     /// Prints the run that was started to be left, where JSON is asked for.
@@ -388,6 +388,7 @@ mod tests {
             began: 0.0,
             ended: None,
             status: None,
+            closing: None,
             is_lost: false,
             is_kept: true,
             last: String::new(),

@@ -5,6 +5,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 
@@ -12,6 +13,7 @@ use super::along::shell_name;
 use super::container::ContainerSession;
 use super::ending::Ending;
 use super::reconnect::Reconnector;
+use crate::failure::{Exit, Failure};
 use crate::host::container::{CommandId, ContainerSignal};
 use crate::host::facts::ScriptError;
 use crate::signals::{End, Job, Signal, Signals};
@@ -116,6 +118,8 @@ pub(super) struct Piped {
     pub(super) has_input: bool,
     /// What of that does not reach it.
     pub(super) unconfirmed: Unconfirmed,
+    /// The command that attaches to it, for hints.
+    pub(super) attach: String,
 }
 
 /// Runs a command with this process's streams, and sets whether it `has_begun`. While it runs its
@@ -137,6 +141,7 @@ pub(super) async fn run_command(
         is_detached,
         has_input,
         unconfirmed,
+        attach,
     } = command;
     // Before it is asked for: the session may end, or its connection, before the host has answered.
     *has_begun = true;
@@ -169,6 +174,12 @@ pub(super) async fn run_command(
             }
             exit = shell.ended() => match exit {
                 ShellExit::Lost(why) => why,
+                ShellExit::TakenOver => {
+                    let error = anyhow!("another xdrive is attached to the command, which goes on");
+                    let failure = Failure::new(Exit::Disconnected, error);
+                    let failure = failure.hint(format!("{attach} takes it back"));
+                    return Ok(Ending::Failed(failure));
+                }
                 exit => {
                     // Its reader or its user is gone. On a host that others go on with, only this
                     // ends it.

@@ -119,7 +119,8 @@ impl Session {
     ) -> Result<Option<Piped>, getrandom::Error> {
         self.unconfirmed = Unconfirmed::default();
         let unconfirmed = self.unconfirmed.clone();
-        let (is_run, is_detached) = match &self.request.task {
+        let attach = format!("{} attach {}", self.cloud.command, self.request.drive);
+        let (limit, is_detached) = match &self.request.task {
             Task::Attach(Some(id)) => {
                 self.command = CommandId::parse(id);
                 return Ok(self.command.clone().map(|id| Piped {
@@ -129,12 +130,16 @@ impl Session {
                     is_detached: false,
                     has_input: true,
                     unconfirmed,
+                    attach,
                 }));
             }
-            Task::Run { is_detached, .. } => (true, *is_detached),
+            Task::Run {
+                limit, is_detached, ..
+            } => (Some(*limit), *is_detached),
             _ if self.request.has_terminal() => return Ok(None),
-            _ => (false, false),
+            _ => (None, false),
         };
+        let is_run = limit.is_some();
         let id = CommandId::new()?;
         self.command = Some(id.clone());
         let mut client = self.client_of(&id);
@@ -143,8 +148,8 @@ impl Session {
             client.insert(0, '?');
             self.reconciler.hosts().own(run_client(&id));
         }
-        let limit = is_run.then(|| Limit {
-            time: self.time_left(),
+        let limit = limit.map(|limit| Limit {
+            time: self.time_left(limit),
             notice: self.request.notice(),
         });
         let words = &self.request.command;
@@ -164,6 +169,7 @@ impl Session {
             is_detached,
             has_input: !self.request.may_restart(),
             unconfirmed,
+            attach,
         }))
     }
 
@@ -281,10 +287,9 @@ impl Session {
             let signals = &mut self.signals;
             let ended = if let Some(command) = command {
                 if let Task::Connect = request.task {
-                    let attach = format!("{} attach {}", cloud.command, request.drive);
                     let lease = request.command_lease();
                     self.report
-                        .note(&rule(request, || rule_of_command(lease, &attach)));
+                        .note(&rule(request, || rule_of_command(lease, &command.attach)));
                 }
                 run_command(
                     &mut inside,

@@ -14,6 +14,8 @@ pub enum ShellExit {
     Escaped,
     /// The user typed `~d`: the command goes on on the host.
     Detached,
+    /// Another caller is attached to the command, which goes on on the host.
+    TakenOver,
     /// The connection ended first, for this reason.
     Lost(String),
 }
@@ -26,7 +28,7 @@ impl ShellExit {
             Self::Status(status) => status & 0xff,
             Self::Signal { number } => 128 + number,
             Self::Detached => 0,
-            Self::Escaped | Self::Lost(_) => 255,
+            Self::Escaped | Self::TakenOver | Self::Lost(_) => 255,
         };
         u8::try_from(code).unwrap_or(255)
     }

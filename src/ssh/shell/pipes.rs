@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::exit::ShellExit;
 use crate::ssh::Ssh;
 use crate::ssh::channel::{Sender, Session};
-use crate::ssh::command::{Decoder, Offsets, Received, Sent};
+use crate::ssh::command::{Decoder, Offsets, Received, Sent, TAKEN};
 use crate::ssh::escape::{Answers, Escapes, HELP, Question, Typed};
 use crate::ssh::gate::Gate;
 use crate::ssh::streams::{Sink, Source, Stop};
@@ -217,8 +217,9 @@ impl Pipes {
                     // Words of the program on the host.
                     Some(ChannelMsg::ExtendedData { data, .. }) => self.errors.push(data),
                     Some(ChannelMsg::ExitStatus { exit_status }) => status = Some(exit_status),
-                    // Without a frame for it: another caller took the command over.
+                    // Without a frame for it.
                     Some(ChannelMsg::Close) => return match status {
+                        Some(TAKEN) => ShellExit::TakenOver,
                         Some(status) => ShellExit::Status(status),
                         None => ShellExit::Lost("the host ended it".to_owned()),
                     },
