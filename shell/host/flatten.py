@@ -15,7 +15,7 @@ import sys
 import urllib.parse
 
 SOCKET = "/var/run/docker.sock"
-HELPER = "xdrive-flatten"  # the container that has the layer; never started
+HELPER = "xdrive..flatten"  # the container that has the layer; never started, and no drive's by its name
 
 
 class Docker(http.client.HTTPConnection):

@@ -43,8 +43,10 @@ pub enum Came {
     Running,
     /// It existed, stopped.
     Started,
-    /// It is the first of its name, or the first from another image.
+    /// It is the first of its name.
     Created,
+    /// It is the first from another image. The former one is an image of this name.
+    Replaced(String),
     /// It was made again from its own committed image, for this reason.
     Recreated(String),
 }

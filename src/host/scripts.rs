@@ -237,7 +237,10 @@ impl Host {
         let came = match facts.require::<String>("came")?.as_str() {
             "running" => Came::Running,
             "started" => Came::Started,
-            "created" => Came::Created,
+            "created" => {
+                let former = facts.optional("former")?;
+                former.map_or(Came::Created, Came::Replaced)
+            }
             "recreated" => Came::Recreated(facts.require("because")?),
             _ => return Err(facts.garbled("came")),
         };

@@ -59,6 +59,9 @@ pub(super) fn came(container: &Container) -> String {
         Came::Running => format!("the container{name} runs"),
         Came::Started => format!("started the container{name}"),
         Came::Created => format!("created the container{name}"),
+        Came::Replaced(former) => format!(
+            "created the container{name}; the former one is an image, and --image {former} is it again"
+        ),
         Came::Recreated(why) => {
             format!("recreated the container{name} from its own image: {why}")
         }
@@ -71,7 +74,7 @@ pub(super) fn described(
     image: Option<&str>,
 ) -> Result<Vec<String>, Failure> {
     match (&container.came, image) {
-        (Came::Created, Some(image)) => {
+        (Came::Created | Came::Replaced(_), Some(image)) => {
             Ok(image::build(image)?.map_or_else(Vec::new, |it| it.commands))
         }
         _ => Ok(Vec::new()),

@@ -86,10 +86,8 @@ async fn a_container_keeps_its_own_layer_whatever_it_is_made_again_for() {
         id,
         source: "another".into(),
     });
-    assert_eq!(
-        machine.start(other, &[("B", "3")]).await.came,
-        Came::Created
-    );
+    let made = machine.start(other, &[("B", "3")]).await;
+    assert!(matches!(made.came, Came::Replaced(_)), "{made:?}");
     assert_eq!(
         inside(&machine, "cat /note 2>/dev/null || echo new").await,
         "new\n"
@@ -158,4 +156,38 @@ async fn an_image_that_cannot_be_had_or_used_is_a_clear_error_in_seconds() {
         machine.start(Image::Loaded(loaded), &[]).await.came,
         Came::Created
     );
+}
+
+/// The fault: a docker that did not answer was taken for one that has no container, and what had the
+/// name was removed.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_container_that_docker_does_not_list_is_not_removed() {
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    machine.load_image().await;
+    let image = || Image::Reference("xdrive/image:latest".into());
+    machine
+        .sh("docker create --name xdrive-demo xdrive/image:latest sh > /dev/null")
+        .await;
+    machine
+        .host
+        .container(&order(image(), &[]))
+        .await
+        .unwrap_err();
+    machine.sh("docker rm xdrive-demo").await;
+
+    machine.start(image(), &[]).await;
+    inside(&machine, "echo layer > /note").await;
+    machine
+        .sh("mv /usr/bin/docker /usr/bin/docker.real; \
+             printf '#!/bin/sh\\n[ \"$1\" != ps ] || exit 1\\nexec docker.real \"$@\"\\n' > /usr/bin/docker; \
+             chmod +x /usr/bin/docker")
+        .await;
+    let error = machine.host.container(&order(Image::Kept, &[])).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("docker does not list"), "{error}");
+    machine.sh("mv /usr/bin/docker.real /usr/bin/docker").await;
+    assert_eq!(machine.start(Image::Kept, &[]).await.came, Came::Running);
+    assert_eq!(inside(&machine, "cat /note").await, "layer\n");
 }

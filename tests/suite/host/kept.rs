@@ -5,7 +5,7 @@ use serde_json::Value;
 use xdrive::host::container::Came;
 use xdrive::host::scripts::Image;
 
-use super::machine::{Disk, Machine};
+use super::machine::{Disk, Machine, order};
 
 /// An image with all that a Dockerfile can say, and a variable of several lines.
 const MAKE: &str = r#"docker create --name made \
@@ -152,4 +152,53 @@ async fn its_configuration_and_its_volumes_outlive_recreate_and_flatten() {
     assert!(matches!(lost.came, Came::Recreated(_)), "{lost:?}");
     assert_eq!(configuration(&machine).await, before);
     assert_eq!(data(&machine).await, "kept\nmore\n");
+}
+
+/// The faults: where a container could not be made again, and another image came then, nothing was left
+/// of its layer; and nobody knew which volumes had been its.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn what_another_image_replaces_is_kept_with_its_volumes() {
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    machine.load_image().await;
+    machine.sh(MAKE).await;
+    let image = Image::Reference("xdrive/build:1".into());
+    machine.start(image, &[]).await;
+    machine
+        .sh("mkdir /v1/work/folder; \
+             docker exec -u 0 xdrive-demo sh -c 'echo kept > /data/file; echo own > /own'")
+        .await;
+    // A folder is nothing that can be mounted on a file; the old container is gone when docker says so.
+    let mut refused = order(Image::Kept, &[]);
+    refused.places.mounts = Some(["folder:/bin/cat".parse().unwrap()].into());
+    machine.host.container(&refused).await.unwrap_err();
+    let bare = machine.archive("cat").await;
+    let bare = machine.host.load_image("bare", &bare[..]).await.unwrap();
+    let bare = order(Image::Loaded(bare), &[]);
+    machine.host.container(&bare).await.unwrap_err();
+    assert_eq!(machine.sh("docker ps -aq | wc -l").await, "0\n");
+    let back = machine.start(Image::Kept, &[]).await;
+    assert!(matches!(back.came, Came::Recreated(_)), "{back:?}");
+    assert_eq!(data(&machine).await, "kept\nown\n");
+
+    machine.host.container(&refused).await.unwrap_err();
+    let other = Image::Reference("xdrive/image:latest".into());
+    let made = machine.start(other, &[]).await;
+    // Made again, which removes the commits that are replaced.
+    machine
+        .sh("docker exec xdrive-demo sh -c 'echo new > /new'")
+        .await;
+    let again = machine.start(Image::Kept, &[("DAY", "1")]).await;
+    assert!(matches!(again.came, Came::Recreated(_)), "{again:?}");
+    let replaced = machine
+        .sh("docker images --format '{{.Repository}}:{{.Tag}}' xdrive/replaced")
+        .await;
+    let Came::Replaced(former) = made.came else {
+        panic!("{made:?}")
+    };
+    assert_eq!(replaced, format!("{former}\n"));
+    let made = machine.start(Image::Reference(former), &[]).await;
+    assert!(matches!(made.came, Came::Replaced(_)), "{made:?}");
+    assert_eq!(data(&machine).await, "kept\nown\n");
 }

@@ -88,6 +88,28 @@ async fn a_mount_stays_in_work_and_belongs_to_the_images_user() {
     assert_eq!(layer, "layer\nboth\n");
 }
 
+/// The fault: `/work` of an adopted disk was root's.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn beside_the_files_of_an_adopted_disk_work_is_the_images_users() {
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    machine.load_image().await;
+    machine
+        .sh(
+            "cd /tmp && docker create --name made xdrive/image:latest sh > /dev/null && \
+             docker commit --change 'USER 1000:1000' made user:1 > /dev/null && docker rm made; \
+             mkdir -p /v1/work/v1/old",
+        )
+        .await;
+    let start = with(Image::Reference("user:1".into()), Some(&["v1:/v1"]), None);
+    machine.host.container(&start).await.unwrap();
+    let owners = machine
+        .sh("cd /v1/work && stat -c %u:%g . v1 v1/old | tr '\\n' ' '")
+        .await;
+    assert_eq!(owners, "1000:1000 0:0 0:0 ");
+}
+
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn what_dockers_socket_starts_is_stopped_and_not_committed() {
