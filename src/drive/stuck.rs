@@ -74,6 +74,13 @@ pub enum Why {
     NothingSaved,
     /// The drive is to begin as a copy, and has parts already.
     NotNew,
+    /// The drive is to get a name under which another one has been made since.
+    NameTaken {
+        /// The name.
+        to: DriveName,
+        /// What is there, in words.
+        part: String,
+    },
     /// The copy that the drive was to begin with failed.
     CopyFailed(SnapshotId),
     /// `--from` names nothing of this drive, or something that cannot be used.
@@ -254,6 +261,10 @@ impl Stuck {
                 vec![format!("xdrive delete {drive}")]
             }
             Why::Leaving(Leaving::Renamed(to)) => vec![format!("xdrive rename {drive} {to}")],
+            Why::NameTaken { to, .. } => vec![
+                format!("xdrive rename {to} ANOTHER"),
+                format!("xdrive rename {drive} ANOTHER"),
+            ],
             Why::NotNew => vec![format!("xdrive list {drive} -v")],
             Why::NotAtRest => vec![format!("xdrive stop {drive}")],
             Why::NothingSaved => vec![format!("xdrive connect {drive}")],
@@ -415,6 +426,10 @@ impl fmt::Display for Why {
             }
             Self::NotNew => f.write_str(
                 "the drive is not new: somebody has made something of that name, perhaps just now",
+            ),
+            Self::NameTaken { to, part } => write!(
+                f,
+                "there is another drive {to} now, with {part}: one of the two needs another name"
             ),
             Self::CopyFailed(copy) => {
                 write!(f, "EC2 could not make {}: the copy failed", copy.of("the drive"))

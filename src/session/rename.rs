@@ -3,11 +3,13 @@
 use anyhow::anyhow;
 
 use super::lookup::Listing;
+use super::outcome::run_failure;
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
-use crate::drive::Goal;
-use crate::drive::tags::Leaving;
+use crate::drive::reconcile::RunError;
+use crate::drive::tags::{self, Leaving};
+use crate::drive::{Goal, Left, Outcome, Stuck};
 use crate::ec2::Snapshot;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -36,15 +38,26 @@ pub(crate) async fn rename(
 }
 
 impl Session {
-    /// Refuses a name that a drive has already, unless an earlier run has begun to give it to this one,
-    /// whose `snapshots` are marked for it.
-    async fn demand_free(&self, snapshots: &[Snapshot], to: &DriveName) -> Result<(), Failure> {
+    /// Refuses a name that another drive has already. One for which `snapshots` of this drive are marked
+    /// may have some of it, by an earlier run; or another drive, which was made since that.
+    async fn demand_free(&mut self, snapshots: &[Snapshot], to: &DriveName) -> Result<(), Failure> {
         let goes_there = Some(Leaving::Renamed(to.clone()));
-        if snapshots
-            .iter()
-            .any(|it| Leaving::read(&it.tags) == goes_there)
-        {
-            return Ok(());
+        let marked = snapshots.iter();
+        let marked = marked.filter(|it| Leaving::read(&it.tags) == goes_there);
+        // The list may show newer ones that have come there: the oldest has not.
+        let oldest = marked.min_by_key(|it| {
+            let own = tags::read_snapshot(&it.tags);
+            own.ok().map(|own| own.generation)
+        });
+        if let Some(oldest) = oldest {
+            return match self.reconciler.demand_name(to, oldest).await {
+                Ok(()) => Ok(()),
+                Err(RunError::Stuck(why)) => {
+                    let left = Left::default();
+                    self.report_outcome(Outcome::Stuck(Stuck { why, left }))
+                }
+                Err(error) => Err(run_failure(error)),
+            };
         }
         let there = Listing::of(&self.cloud.ec2, to).await?;
         let is_free = there.instances.iter().all(|it| it.state.is_over())

@@ -1,12 +1,13 @@
 //! The steps by which a part of a drive leaves its name, but for the deletions: the drive is deleted or
 //! renamed, or the part is of a lineage that was not chosen.
 
+use crate::ec2::{Snapshot, Volume, VolumeState};
 use crate::ids::{DriveName, SnapshotId, VolumeId};
 
 use super::super::hosts::Hosts;
 use super::super::observed::Observed;
-use super::super::stuck::Head;
-use super::super::tags::{self, Leaving};
+use super::super::stuck::{Head, Why};
+use super::super::tags::{self, Leaving, VolumeTags};
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
@@ -30,12 +31,19 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// Gives a snapshot to the drive `to`, if it is still marked for that.
+    /// Gives a snapshot to the drive `to`, if it is still marked for that. Before the first one the name
+    /// is looked at again: nothing keeps others from connecting to it while the marks are written.
     pub(super) async fn rename(&mut self, id: &SnapshotId, to: &DriveName) -> Result<(), RunError> {
         let read = self.ec2.snapshot(id).await?;
         let is_marked = read.as_ref().is_some_and(|snapshot| {
             Leaving::read(&snapshot.tags) == Some(Leaving::Renamed(to.clone()))
         });
+        let gone = &self.overlay.gone;
+        let mut leaving = self.overlay.me.leaving.iter();
+        let has_begun = leaving.any(|it| gone.contains(it.as_str()));
+        if let Some(snapshot) = read.as_ref().filter(|_| is_marked && !has_begun) {
+            self.demand_name(to, snapshot).await?;
+        }
         // One that has gone already needs no new name.
         if !is_marked && read.is_some() {
             let problem = format!("{} is not to be renamed any more", id.of(&self.drive));
@@ -46,6 +54,45 @@ impl<H: Hosts> Reconciler<H> {
         }
         self.overlay.gone.insert(id.to_string());
         Ok(())
+    }
+
+    /// Fails with [`Why::NameTaken`] if another drive has the name `to`. Free is one that nothing has;
+    /// and one to which this drive's newest snapshots have come already, which may be in use there. Those
+    /// are marked, of the same file system, and no older than `next`, the newest that is still here.
+    pub async fn demand_name(&self, to: &DriveName, next: &Snapshot) -> Result<(), RunError> {
+        let taken = |part: String| {
+            let to = to.clone();
+            Err(RunError::Stuck(Why::NameTaken { to, part }))
+        };
+        // In the order in which data moves.
+        let instances = self.ec2.instances(to.as_str()).await?;
+        let volumes = self.ec2.volumes(to.as_str()).await?;
+        let snapshots = self.ec2.snapshots(to.as_str()).await?;
+        // Lists may show what has moved under both names.
+        let others: Vec<&Snapshot> = snapshots.iter().filter(|it| it.id != next.id).collect();
+        let is_marked = |it: &Snapshot| {
+            let mark = it.tags.get(tags::RENAMING);
+            mark.is_some_and(|name| name == to.as_str())
+        };
+        let has_come = others.iter().any(|it| is_marked(it));
+        let is_other = |it: &&&Snapshot| !has_come || !may_have_come(it, next);
+        if let Some(other) = others.iter().find(is_other) {
+            return taken(other.id.its());
+        }
+        if has_come {
+            return Ok(());
+        }
+        let is_left = |it: &&Volume| {
+            !matches!(it.state, VolumeState::Deleting | VolumeState::Deleted)
+                && !matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Root))
+        };
+        if let Some(volume) = volumes.iter().find(is_left) {
+            return taken(volume.id.its());
+        }
+        match instances.iter().find(|it| !it.state.is_over()) {
+            Some(instance) => taken(instance.id.its()),
+            None => Ok(()),
+        }
     }
 
     /// Keeps a lineage that was not chosen under the first free fork's name, one for each lineage;
@@ -78,4 +125,15 @@ impl<H: Hosts> Reconciler<H> {
         self.overlay.gone.insert(head.to_string());
         Ok(name)
     }
+}
+
+/// Whether `there`, a snapshot under the new name, may be of the drive of which `next` is the newest
+/// that is left: the newest go first, and what is saved there later is newer still.
+fn may_have_come(there: &Snapshot, next: &Snapshot) -> bool {
+    let read = |it: &Snapshot| tags::read_snapshot(&it.tags);
+    let (Ok(there), Ok(next)) = (read(there), read(next)) else {
+        return false;
+    };
+    let is_same = there.uuid.is_none() || next.uuid.is_none() || there.uuid == next.uuid;
+    is_same && there.generation >= next.generation
 }

@@ -192,7 +192,13 @@ impl Run {
                         return None;
                     }
                     if !again {
-                        return self.end(Verdict::Failed(error));
+                        return self.end(match error {
+                            RunError::Stuck(why) => Verdict::Stuck(Stuck {
+                                why,
+                                left: Left::of(seen),
+                            }),
+                            error => Verdict::Failed(error),
+                        });
                     }
                     // The call has ended, well or not: sweep again.
                     pause(

@@ -133,24 +133,65 @@ fn a_drive_gets_another_name_with_all_its_saves() {
     assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
 }
 
+/// EC2 refuses the new name of the drive's snapshot of that generation.
+fn unnamed(site: &Site, drive: &str, generation: u64) -> Fault {
+    let drive = site.drive(drive);
+    let mut things = drive["things"].as_array().unwrap().iter();
+    let of_it = things.find(|it| it["generation"] == generation).unwrap();
+    let matching = [
+        ("ResourceId.1", of_it["id"].as_str().unwrap()),
+        ("Tag.1.Key", "Name"),
+    ];
+    let matching = matching.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Fault {
+        matching: matching.into(),
+        ..denied("CreateTags")
+    }
+}
+
+#[test]
+fn a_rename_that_was_interrupted_does_not_join_a_drive_that_was_made_of_the_new_name() {
+    let site = paper();
+    with_saves(&site, "demo", 3);
+    // After the marks, before the first name.
+    plant(&site, unnamed(&site, "demo", 3));
+    site.run(&["rename", "demo", "lab"]).is(77);
+    assert_eq!(site.kinds("lab"), [""; 0]);
+    with_saves(&site, "lab", 1);
+    let refused = site.run(&["rename", "demo", "lab"]);
+    refused
+        .is(76)
+        .reports("error: there is another drive lab now, with its snapshot (snap-")
+        .reports("hint: xdrive --local rename lab ANOTHER\n")
+        .reports("xdrive --local rename demo ANOTHER\n");
+    assert_eq!(site.kinds("lab"), ["snapshot"]);
+    assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
+    // Either of the two may go elsewhere.
+    site.run(&["rename", "lab", "other"]).is(0);
+    site.run(&["rename", "demo", "lab"]).is(0);
+    assert_eq!(site.kinds("lab"), ["snapshot"; 3]);
+    assert_eq!(site.kinds("other"), ["snapshot"]);
+    plant(&site, unnamed(&site, "lab", 3));
+    site.run(&["rename", "lab", "next"]).is(77);
+    with_volume(
+        &site,
+        "us-east-1a",
+        &[("Name", "next"), ("xdrive:drive", "next")],
+    );
+    site.run(&["rename", "lab", "next"])
+        .is(76)
+        .reports("error: there is another drive next now, with its volume (vol-");
+    site.run(&["rename", "lab", "demo"]).is(0);
+    assert_eq!(site.kinds("demo"), ["snapshot"; 3]);
+    assert_eq!(site.kinds("next"), ["volume"]);
+}
+
 #[test]
 fn a_rename_that_was_interrupted_leaves_the_newest_first_under_the_new_name_and_is_finished() {
     let site = paper();
     with_saves(&site, "demo", 3);
     // After the marks, and the name of the newest.
-    let drive = site.drive("demo");
-    let things = drive["things"].as_array().unwrap();
-    let second = things.iter().find(|it| it["generation"] == 2).unwrap();
-    let matching = [
-        ("ResourceId.1", second["id"].as_str().unwrap()),
-        ("Tag.1.Key", "Name"),
-    ];
-    let matching = matching.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let fault = Fault {
-        matching: matching.into(),
-        ..denied("CreateTags")
-    };
-    plant(&site, fault);
+    plant(&site, unnamed(&site, "demo", 2));
     let interrupted = site.run(&["rename", "demo", "lab"]);
     interrupted
         .is(77)
