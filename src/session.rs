@@ -105,7 +105,10 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     if !is_dry_run {
         session.reconciler.hosts().ingress().look_ahead();
     }
-    let drive = session.check(listing).await?;
+    let mut drive = session.check(listing).await?;
+    if is_dry_run {
+        session.foresee_fork(&mut drive).await?;
+    }
     session.agree_to_discard(&drive).await?;
     session.refuse_unadopted(&drive).await?;
     session.check_request(&drive)?;

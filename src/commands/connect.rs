@@ -323,7 +323,9 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         let cloud = Cloud::open(&which, paths).await?;
         let names = super::names(&cloud, paths).filter(|_| !request.dry_run);
         let drive = request.drive.clone();
-        if let Some(of) = request.fork_of.take() {
+        if !request.dry_run
+            && let Some(of) = request.fork_of.take()
+        {
             let code = fork(&request, &cloud, paths, of).await?;
             if code != 0 {
                 return Ok(code);
@@ -339,16 +341,7 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
 
 /// Makes the drive of `request`, a fork of `of`, if there is none. Returns the exit code.
 async fn fork(request: &Request, cloud: &Cloud, paths: &Paths, of: DriveAt) -> Result<u8, Failure> {
-    let (drive, command) = (&request.drive, &cloud.command);
-    let report = Report::stderr();
-    if request.dry_run {
-        report.print(&format!("this would work on {drive}, a fork of {of}"));
-        return Ok(0);
-    }
-    report.print(&format!(
-        "this works on {drive}, a fork of {of}, which is unchanged; from now on: {command} connect \
-         {drive}"
-    ));
+    let drive = &request.drive;
     let fork = super::request(drive.clone(), request.shared, request.options.reach.clone());
     session::fork_once(fork, cloud.clone(), key(paths)?, of).await
 }

@@ -3,18 +3,20 @@
 //!
 //! Looks, plans and chooses by the same code as a real connect. Printed to standard output.
 
+use anyhow::anyhow;
 use serde::Serialize;
 
+use super::fork::demand_fork;
 use super::preflight::DriveFacts;
 use super::state::Session;
 use super::{outcome, progress};
 use crate::drive::plan::{Next, Step};
 use crate::drive::pools;
 use crate::drive::stuck::{Head, volume_cents};
-use crate::drive::tags;
+use crate::drive::tags::{self, Settings};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{GibiBytes, SnapshotState, Zone};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::failure::refused;
 use crate::launch::offers::{Offers, dollars};
@@ -93,6 +95,35 @@ impl Preview {
 }
 
 impl Session {
+    /// Puts what the drive of `NAME@N` would be a fork of in the place of one that is not there yet.
+    pub(super) async fn foresee_fork(&self, found: &mut DriveFacts) -> Result<(), Failure> {
+        let Some(of) = self.request.fork_of.clone() else {
+            return Ok(());
+        };
+        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        let parts = (&*found.volumes, &*found.snapshots);
+        demand_fork(drive, parts, &of, &self.cloud).await?;
+        self.report
+            .print(&format!("this would work on {drive}, a fork of {of}"));
+        let is_there = found.host.is_some()
+            || found.volumes_left().next().is_some()
+            || !found.snapshots.is_empty();
+        if is_there {
+            return Ok(());
+        }
+        found.snapshots = self.cloud.ec2.snapshots(of.name.as_str()).await?;
+        let original = found.newest_readable(of.generation);
+        let Some(original) = original.map(|(_, original)| original.clone()) else {
+            let error = anyhow!("there is no snapshot of {of}");
+            let hint = format!("{command} list {} -v shows what there is", of.name);
+            return Err(Failure::new(Exit::Unavailable, error).hint(hint));
+        };
+        found.settings = Settings::read(&original.tags);
+        found.largest = Some(original.size);
+        found.snapshots = vec![original];
+        Ok(())
+    }
+
     /// Prints what connecting would do. Returns the exit code.
     pub(super) async fn preview(&mut self, found: &DriveFacts) -> Result<u8, Failure> {
         let goal = Goal::Ready {
@@ -247,9 +278,16 @@ impl Session {
                 SnapshotState::Completed | SnapshotState::Error => "",
             };
             let gib = snapshot.size.max(wanted);
+            let is_own = snapshot.tags.get(tags::DRIVE) == Some(&drive.to_string());
+            let from = match &request.fork_of {
+                Some(of) if !is_own => {
+                    let original = snapshot.id.of(&of.name);
+                    format!("is new: a fork of {of}, from {original}")
+                }
+                _ => format!("is restored from {}", snapshot.id.its()),
+            };
             preview.line(&format!(
-                "{drive} is restored from {}, generation {generation}, {gib} GiB{pending}",
-                snapshot.id.its(),
+                "{drive} {from}, generation {generation}, {gib} GiB{pending}"
             ));
             preview.from = Some(Origin {
                 kind: "snapshot",

@@ -109,6 +109,49 @@ fn a_fork_is_refused_where_something_is_there_and_where_nothing_is_to_fork() {
 }
 
 #[test]
+fn a_generation_is_not_worked_on_in_a_drive_that_is_no_fork_of_it() {
+    let site = paper();
+    let image = site.image();
+    let connect = |at: &str| site.run(&["connect", at, "--image", &image, "--", "true"]);
+    let look = |at: &str| site.run(&["connect", at, "--image", &image, "--dry-run", "--", "true"]);
+    for generation in 1..=4 {
+        with_generation(&site, "demo", generation, "clean");
+    }
+    // A drive of that name which began by itself, and forks of other generations and drives.
+    with_generation(&site, "demo.at-3", 1, "clean");
+    site.run(&["fork", "demo@4", "demo.at-2"]).is(0);
+    with_generation(&site, "other", 1, "clean");
+    site.run(&["fork", "other", "demo.at-1"]).is(0);
+    for (at, drive) in [
+        ("demo@3", "demo.at-3"),
+        ("demo@2", "demo.at-2"),
+        ("demo@1", "demo.at-1"),
+    ] {
+        let error = format!("error: there is a drive {drive} already, and it is no fork of {at}\n");
+        connect(at)
+            .is(2)
+            .reports(&error)
+            .reports(&format!("connect {drive} opens that one"));
+        look(at).is(2).reports(&error);
+        assert_eq!(site.kinds(drive), ["snapshot"]);
+    }
+    // What a fork would be made of, and then the fork.
+    look("demo@4")
+        .is(0)
+        .reports("this would work on demo.at-4, a fork of demo@4\n")
+        .prints("demo.at-4 is new: a fork of demo@4, from demo's snapshot (snap-")
+        .prints("), generation 4, 8 GiB\n");
+    assert!(site.kinds("demo.at-4").is_empty());
+    look("demo@9")
+        .is(69)
+        .reports("error: there is no snapshot of demo@9\n");
+    site.run(&["fork", "demo@4", "demo.at-4"]).is(0);
+    look("demo@4")
+        .is(0)
+        .prints("demo.at-4 is restored from its snapshot (snap-");
+}
+
+#[test]
 fn a_fork_of_what_is_not_a_clean_save_says_so() {
     let site = paper();
     with_generation(&site, "demo", 1, "crashed");
