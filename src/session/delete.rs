@@ -66,7 +66,9 @@ impl Session {
 
     async fn delete_whole(&mut self, snapshots: &[Snapshot]) -> Result<u8, Failure> {
         let drive = self.request.drive.clone();
-        self.report.print(&goes(&drive, snapshots));
+        let is_fork = |it: &Snapshot| tags::forked_from(&it.tags).is_some();
+        let shares = snapshots.iter().any(is_fork);
+        self.report.print(&goes(&drive, snapshots, shares));
         let question = format!("type {drive} to delete it for good:");
         self.demand_yes(&question, drive.as_str()).await?;
         let done = format!(
@@ -128,7 +130,8 @@ impl Session {
             let hint = format!("{command} delete {drive} deletes the whole drive");
             return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
-        self.report.print(&goes(&drive, &those));
+        // The newest stays.
+        self.report.print(&goes(&drive, &those, true));
         let question = format!("type {generation} to delete that for good:");
         self.demand_yes(&question, &generation.to_string()).await?;
         let mut gone: Vec<SnapshotId> = Vec::new();
@@ -175,8 +178,8 @@ impl Session {
     }
 }
 
-/// What goes, and what that cost.
-fn goes(drive: &DriveName, snapshots: &[Snapshot]) -> String {
+/// What goes, and what that cost; less where it `shares` blocks with snapshots that stay.
+fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
     let of = |snapshot: &Snapshot| Some(tags::read_snapshot(&snapshot.tags).ok()?.generation);
     let generations = || snapshots.iter().filter_map(of);
     let which = match (generations().min(), generations().max()) {
@@ -191,7 +194,7 @@ fn goes(drive: &DriveName, snapshots: &[Snapshot]) -> String {
     };
     let (least, most) = kept.cents();
     let cost = match least {
-        Some(least) if least == most => format!("about {}", dollars(most)),
+        Some(least) if least == most && !shares => format!("about {}", dollars(most)),
         _ => format!("at most {}", dollars(most)),
     };
     format!("{drive}: {count}{which} go; that frees {cost} a month")
@@ -225,12 +228,17 @@ mod tests {
     fn what_goes_is_said_with_what_it_frees() {
         let demo: DriveName = "demo".parse().unwrap();
         assert_eq!(
-            goes(&demo, &[snapshot(11), snapshot(12)]),
+            goes(&demo, &[snapshot(11), snapshot(12)], false),
             "demo: 2 snapshots of generations 11 to 12 go; that frees at most $1.00 a month"
         );
         assert_eq!(
-            goes(&demo, &[snapshot(3)]),
+            goes(&demo, &[snapshot(3)], false),
             "demo: 1 snapshot of generation 3 go; that frees about $0.50 a month"
+        );
+        // Others have some of its blocks.
+        assert_eq!(
+            goes(&demo, &[snapshot(3)], true),
+            "demo: 1 snapshot of generation 3 go; that frees at most $0.50 a month"
         );
     }
 }
