@@ -17,8 +17,9 @@ use super::prompt::unless_ended;
 use super::room::Growth;
 use super::start::start_named;
 use super::state::Session;
+use crate::drive::HostError;
 use crate::drive::reconcile::Holder;
-use crate::drive::{HostError, tags};
+use crate::drive::tags::{self, Note, Record, VolumeTags};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::Mounted;
@@ -89,6 +90,7 @@ impl Session {
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
+        self.note_as_guest(&host).await;
         let is_new = self.request.named.is_some() && entry.is_none();
         if !is_new && !self.request.places().are_kept() {
             self.report.print(
@@ -124,6 +126,41 @@ impl Session {
             }
         };
         Ok(Joined::Ended(host, ending))
+    }
+
+    /// Writes the note of this guest's user on the volume that is mounted on `host`, or says why not.
+    async fn note_as_guest(&self, host: &Instance) {
+        let Some(note) = &self.request.note else {
+            return;
+        };
+        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        if let Err(why) = self.write_note(host, note).await {
+            self.report.print(&format!(
+                "the note is not recorded, {why}; {command} note {drive} TEXT does that"
+            ));
+        }
+    }
+
+    /// Writes `note` on the volume that is mounted on `host`, unless another one is there. The error is
+    /// why not, in words.
+    async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
+        let ec2 = &self.cloud.ec2;
+        let volumes = ec2.volumes(self.request.drive.as_str()).await;
+        let volumes = volumes.map_err(|error| error.to_string())?;
+        let mounted = volumes.iter().find(|it| {
+            let attachment = it.attachment.as_ref();
+            attachment.is_some_and(|it| it.instance == host.id)
+                && matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Drive { .. }))
+        });
+        let mounted = mounted.ok_or("as the drive's volume is not listed yet")?;
+        match Record::read(&mounted.tags).note {
+            Some(there) if there != *note => {
+                return Err(format!("as this generation has one ({there})"));
+            }
+            _ => {}
+        }
+        let writing = ec2.tag(mounted.id.as_str(), &tags::noted(note)).await;
+        writing.map_err(|error| error.to_string())
     }
 
     /// The container that this session is in, on a host where the main one runs: that or, started if

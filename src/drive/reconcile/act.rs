@@ -158,6 +158,8 @@ impl<H: Hosts> Reconciler<H> {
         self.overlay.claimed.insert(id.to_string());
         let mut of_drive = claim;
         of_drive.extend(self.wanted.settings.tags());
+        let note = self.wanted.note.as_ref();
+        of_drive.extend(note.map(tags::noted).unwrap_or_default());
         for volume in seen.held_by(id) {
             self.ec2.tag(volume.id.as_str(), &of_drive).await?;
             self.overlay.claimed.insert(volume.id.to_string());

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use rustix::process::{Signal, kill_process};
 
 use super::connection_lost::{connections, recorded};
+use super::json::document;
 use super::site::{Ended, Running, Site};
 
 /// Another laptop's session, whose command goes on.
@@ -55,6 +56,30 @@ fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
         .is(143)
         .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_note_of_a_guest_is_recorded_unless_there_is_one() {
+    let site = Site::with_a_drive();
+    let other = site.other_laptop();
+    let lead = leading(&site);
+    let guest = |note: &str| other.run(&["connect", "demo", "-m", note, "--", "true"]);
+    let first = guest("a guest's");
+    first.is(0).reports("joined the session of");
+    assert!(
+        !first.stderr.contains("is not recorded"),
+        "{}",
+        first.stderr
+    );
+    guest("another").is(0).reports(
+        "the note is not recorded, as this generation has one (a guest's); xdrive --local note \
+         demo TEXT does that\n",
+    );
+    lead.signal(Signal::TERM);
+    lead.end().is(143);
+    let logged = document("log", site.run(&["log", "demo", "--json"]).is(0));
+    assert_eq!(logged[0]["note"], "a guest's");
 }
 
 #[test]
