@@ -153,11 +153,9 @@ impl Session {
                 && matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Drive { .. }))
         });
         let mounted = mounted.ok_or("as the drive's volume is not listed yet")?;
-        match Record::read(&mounted.tags).note {
-            Some(there) if there != *note => {
-                return Err(format!("as this generation has one ({there})"));
-            }
-            _ => {}
+        let there = Record::read(&mounted.tags).note;
+        if let Some(there) = there.filter(|there| there != note) {
+            return Err(format!("as this generation has one ({there})"));
         }
         let writing = ec2.tag(mounted.id.as_str(), &tags::noted(note)).await;
         writing.map_err(|error| error.to_string())

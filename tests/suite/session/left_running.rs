@@ -26,12 +26,14 @@ fn who_comes_back_to_a_drive_that_was_left_running_is_in_the_same_shell() {
     let would = document("dry-run", would.is(0));
     assert_eq!(would["action"], "use", "{would}");
 
-    let mut back = site.in_terminal(&["connect", "demo"]);
+    let mut back = site.in_terminal(&["connect", "demo", "-m", "came back"]);
     back.see_within(SESSION, "synced-left-42");
     back.type_in("echo \"and $WORD\"\r");
     back.see_within(SESSION, "and 42-is-kept");
     back.type_in("exit 4\r");
     ends(back, &site, 4, 2);
+    let logged = document("log", site.run(&["log", "demo", "--json"]).is(0));
+    assert_eq!(logged[0]["note"], "came back");
     has_words(&site, &["left"]);
 }
 
