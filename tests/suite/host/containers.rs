@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use xdrive::host::container::Came;
 use xdrive::host::facts::ScriptError;
-use xdrive::host::scripts::{Image, LoadedImage};
+use xdrive::host::scripts::{ContainerOrder, Image, LoadedImage};
 
 use super::machine::{Disk, Machine, order};
 
@@ -190,4 +190,26 @@ async fn a_container_that_docker_does_not_list_is_not_removed() {
     machine.sh("mv /usr/bin/docker.real /usr/bin/docker").await;
     assert_eq!(machine.start(Image::Kept, &[]).await.came, Came::Running);
     assert_eq!(inside(&machine, "cat /note").await, "layer\n");
+}
+
+/// The fault: the helper that makes one layer had the name of its container.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_drive_called_flatten_is_made_one_layer_like_any_other() {
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    let image = Image::Loaded(machine.load_image().await);
+    let called = ContainerOrder {
+        drive: "flatten".parse().unwrap(),
+        ..order(image, &[])
+    };
+    machine.host.container(&called).await.unwrap();
+    let seen = machine
+        .sh("docker exec xdrive-flatten sh -c 'echo layer > /note'; \
+             XDRIVE_MOST_LAYERS=2 XDRIVE_NAME=flatten XDRIVE_ENVIRONMENT=A=1 \
+             sh /var/lib/xdrive/scripts/*/container start > /dev/null; \
+             docker exec xdrive-flatten cat /note; \
+             docker image inspect -f '{{len .RootFS.Layers}}' xdrive/drive:latest")
+        .await;
+    assert_eq!(seen, "layer\n1\n");
 }

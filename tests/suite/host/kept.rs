@@ -171,7 +171,7 @@ async fn what_another_image_replaces_is_kept_with_its_volumes() {
         .await;
     // A folder is nothing that can be mounted on a file; the old container is gone when docker says so.
     let mut refused = order(Image::Kept, &[]);
-    refused.places.mounts = Some(["folder:/bin/cat".parse().unwrap()].into());
+    refused.places.mounts = Some(["folder:/own".parse().unwrap()].into());
     machine.host.container(&refused).await.unwrap_err();
     let bare = machine.archive("cat").await;
     let bare = machine.host.load_image("bare", &bare[..]).await.unwrap();
@@ -183,7 +183,7 @@ async fn what_another_image_replaces_is_kept_with_its_volumes() {
     assert_eq!(data(&machine).await, "kept\nown\n");
 
     machine.host.container(&refused).await.unwrap_err();
-    let other = Image::Reference("xdrive/image:latest".into());
+    let other = Image::Loaded(machine.load_image().await);
     let made = machine.start(other, &[]).await;
     // Made again, which removes the commits that are replaced.
     machine
