@@ -25,6 +25,8 @@ use super::memory;
 use server::{CHANNELS, Kind, Seen, serve};
 
 const TASK: &str = "XDRIVE_TEST_HOSTILE";
+/// How many seconds a client may take.
+const MOST: &str = "180";
 /// By how much a client may grow, in KiB: what it may collect of a command's output, which is twice
 /// that while a vector grows, and as much again for all else.
 const GROWN: u64 = 64 << 10;
@@ -64,8 +66,11 @@ async fn met(kind: Kind) -> (Outcome, usize) {
         dir: dir.path().to_owned(),
     };
     let name = test_name!(a_client_of_any_server);
-    let mut client = Command::new(std::env::current_exe().unwrap());
+    // One that hangs is an error, too.
+    let mut client = Command::new("timeout");
     client
+        .args(["--signal=KILL", MOST])
+        .arg(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--quiet"])
         .env(TASK, serde_json::to_string(&task).unwrap())
         .stdin(Stdio::null());
