@@ -115,7 +115,13 @@ async fn client(task: &Task) -> (String, usize) {
     match task.kind {
         Kind::Ports => ports(task, &ssh).await,
         Kind::Agent | Kind::NoAgent => agent(task, &ssh).await,
-        Kind::Script | Kind::Events => scripts(task.kind, ssh).await,
+        Kind::Events => events(ssh).await,
+        Kind::Script => {
+            // russh's server sends nothing at all once a channel was closed that waits for window:
+            // each script has a connection of its own.
+            let other = Ssh::connect(&target, &task.user_key).await.unwrap();
+            scripts(ssh, other).await
+        }
         _ => match ssh.run("command", b"").await {
             Ok(output) => (format!("status {}", output.status), 0),
             Err(error) => (error.to_string(), 0),
@@ -148,21 +154,26 @@ async fn ports(task: &Task, ssh: &Ssh) -> (String, usize) {
     ("done".to_owned(), open.len())
 }
 
-/// Uses a host's scripts: what they say, and how many events came.
-async fn scripts(kind: Kind, ssh: Ssh) -> (String, usize) {
+const ORDER: LockOrder<'static> = LockOrder {
+    client: "me",
+    role: Role::Lead,
+    lease: Duration::from_mins(1),
+};
+
+/// Uses two of a host's scripts: what the first one says.
+async fn scripts(ssh: Ssh, other: Ssh) -> (String, usize) {
     let (host, _) = Host::contact(ssh).await.unwrap();
-    let order = LockOrder {
-        client: "me",
-        role: Role::Lead,
-        lease: Duration::from_mins(1),
-    };
-    let lock = host.hold(&order).await;
-    if kind == Kind::Script {
-        let mut listening = host.listening(None).await.unwrap();
-        assert_eq!(listening.next().await, None);
-        return (lock.unwrap_err().to_string(), 0);
-    }
-    let mut lock = lock.unwrap();
+    let lock = host.hold(&ORDER).await;
+    let (host, _) = Host::contact(other).await.unwrap();
+    let mut listening = host.listening(None).await.unwrap();
+    assert_eq!(listening.next().await, None);
+    (lock.unwrap_err().to_string(), 0)
+}
+
+/// Attaches to a host: how many events came.
+async fn events(ssh: Ssh) -> (String, usize) {
+    let (host, _) = Host::contact(ssh).await.unwrap();
+    let mut lock = host.hold(&ORDER).await.unwrap();
     // All that the host has to say, while nobody asks.
     while lock.refresh(Duration::from_mins(1)) {
         tokio::time::sleep(Duration::from_millis(20)).await;
