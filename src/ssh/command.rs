@@ -23,7 +23,7 @@ use crate::quote::quote;
 
 /// The beginning of the first line.
 pub(super) const PREFIX: &str = "xdrive: command=";
-/// The status of a caller whose place another one took, as in `shell/host/prelude`.
+/// The status of a caller whose place another one took, as `shell/host/keeper.py` has it.
 pub(super) const TAKEN: u32 = 91;
 /// The length of a frame's letter and length.
 const HEAD: usize = 5;

@@ -18,6 +18,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The longest that an open gate waits for a byte. A keepalive goes out after 5 s without one, and
 /// its answer takes a round trip: a link of 300 ms that loses packets has time for many.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// The longest that one within another connection waits for a byte that this one could bring. Its own
+/// may lie behind all that the host has sent of others: a window each, which a line of 1 Mbit/s
+/// brings in a minute.
+const WITHIN_TIMEOUT: Duration = Duration::from_mins(2);
 /// The longest that the socket may take no byte. A slow link (0.5 Mbit/s) may need some 15 s until
 /// a full buffer has room again.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
@@ -137,6 +141,8 @@ impl<S> GatedStream<S> {
     pub(super) fn within(stream: S, gate: Arc<Gate>) -> Self {
         Self {
             is_within: true,
+            reading: Stall::new(WITHIN_TIMEOUT),
+            writing: Stall::new(WITHIN_TIMEOUT),
             ..Self::new(stream, Some(gate))
         }
     }
@@ -242,20 +248,20 @@ mod tests {
         assert!(timeout(HOURS, within.write_all(&[0; 65])).await.is_err());
         // Held in the middle of a wait, which begins anew.
         gate.release();
-        let wait = timeout(READ_TIMEOUT * 9 / 10, within.read(&mut byte));
+        let wait = timeout(WITHIN_TIMEOUT * 9 / 10, within.read(&mut byte));
         assert!(wait.await.is_err());
         gate.hold();
         assert!(timeout(HOURS, within.read(&mut byte)).await.is_err());
         let began = Instant::now();
         let late = async {
-            sleep(READ_TIMEOUT).await;
+            sleep(WITHIN_TIMEOUT).await;
             gate.release();
         };
         let (read, ()) = tokio::join!(within.read(&mut byte), late);
-        assert_eq!(read.unwrap_err().to_string(), "no answer for 15 seconds");
-        assert_eq!(began.elapsed().as_secs(), 2 * READ_TIMEOUT.as_secs());
+        assert_eq!(read.unwrap_err().to_string(), "no answer for 120 seconds");
+        assert_eq!(began.elapsed().as_secs(), 2 * WITHIN_TIMEOUT.as_secs());
         let error = within.write_all(&[0; 65]).await.unwrap_err();
-        assert_eq!(error.to_string(), "no answer for 25 seconds");
+        assert_eq!(error.to_string(), "no answer for 120 seconds");
     }
 
     #[tokio::test(start_paused = true)]
