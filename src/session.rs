@@ -181,7 +181,9 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         if let Err(error) = session.leave_command(&host).await {
             return Err(session.not_kept(&host, error));
         }
-        if !session.is_one_of_several_guests(&host).await {
+        // A run needs its host for longer than others may have it.
+        let is_run = matches!(session.request.task, Task::Run { .. });
+        if is_run || !session.is_one_of_several_guests(&host).await {
             let code = session.leave_running(&host).await?;
             return printed.map(|()| code);
         }

@@ -9,7 +9,7 @@ import termios
 
 SIZE = 8  # bytes of a terminal's size, as the kernel has it
 GONE = 255  # the exit status of a caller whose place another one took, as ssh's is
-TAKEN = 91  # the same for a command's caller, as in the prelude
+TAKEN = 91  # the same for a command's caller, which the prelude lists
 CLOSING = 80  # the exit status of a caller whom a closing host refuses, as in the prelude
 LATCHES = ["/run/xdrive/closing", "/var/lib/xdrive/closing"]  # as the prelude's is_closing has them
 

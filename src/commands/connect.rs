@@ -68,7 +68,8 @@ pub struct Args {
     ///
     /// How long it stays up without a sign of life from here, seven days at most: after ~d, while
     /// the laptop sleeps, when the network is gone. Then it closes the drive and switches itself
-    /// off, and the next run saves the drive [default: 15m; after ~d, and while CMD runs, 8h].
+    /// off, and the next run saves the drive [default: 15m; after ~d, and while CMD runs,
+    /// 8h; while that of run does, --max].
     #[arg(long, value_name = "TIME", value_parser = quantity::lease, help_heading = None)]
     pub keep: Option<Duration>,
 

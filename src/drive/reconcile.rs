@@ -364,6 +364,11 @@ impl<H: Hosts> Reconciler<H> {
         self.choose = Some(choose);
     }
 
+    /// Records no note of this session from now on.
+    pub fn forget_note(&mut self) {
+        self.wanted.note = None;
+    }
+
     /// The snapshots of the last sweep, and what they cost.
     #[must_use]
     pub fn kept(&self) -> Kept {

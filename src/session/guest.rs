@@ -129,12 +129,14 @@ impl Session {
     }
 
     /// Writes the note of this guest's user on the volume that is mounted on `host`, or says why not.
-    async fn note_as_guest(&self, host: &Instance) {
+    async fn note_as_guest(&mut self, host: &Instance) {
         let Some(note) = &self.request.note else {
             return;
         };
         let (drive, command) = (&self.request.drive, &self.cloud.command);
         if let Err(why) = self.write_note(host, note).await {
+            // Nor if this session is the one that saves.
+            self.reconciler.forget_note();
             self.report.print(&format!(
                 "the note is not recorded, {why}; {command} note {drive} TEXT does that"
             ));

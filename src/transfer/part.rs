@@ -74,7 +74,9 @@ fn part_name(name: &[u8], source: &Attributes, frozen: Option<&str>) -> String {
 
 /// Whether a file of this name is a part.
 pub(super) fn is_part(name: &[u8]) -> bool {
-    name.starts_with(b".xdrive-") && name.ends_with(b".part")
+    let id = name.strip_prefix(b".xdrive-");
+    let id = id.and_then(|rest| rest.strip_suffix(b".part"));
+    id.is_some_and(|id| id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// A name that no other part has.

@@ -6,6 +6,7 @@ use rustix::process::{Signal, kill_process};
 
 use super::connection_lost::{connections, recorded};
 use super::json::document;
+use super::runs::is_kept_for_hours;
 use super::site::{Ended, Running, Site};
 
 /// Another laptop's session, whose command goes on.
@@ -55,6 +56,29 @@ fn a_guest_asks_a_host_once_on_the_way_in_and_once_on_the_way_out() {
     lead.end()
         .is(143)
         .reports("demo is saved: its snapshot (snap-");
+    site.is_saved("demo", 2);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_that_a_guest_leaves_has_its_host_for_as_long_as_it_may_take() {
+    let site = Site::with_a_drive();
+    let other = site.other_laptop();
+    let lead = leading(&site);
+    let run = ["run", "demo", "-d", "--", "sleep", "600"];
+    other
+        .run(&run)
+        .is(0)
+        .reports("joined the session of")
+        .reports("is left running on");
+    is_kept_for_hours(&site);
+    lead.signal(Signal::TERM);
+    lead.end()
+        .is(143)
+        .reports("another session goes on with it");
+    is_kept_for_hours(&site);
+    site.run(&["ps", "demo"]).is(0).prints("  running  ");
+    site.run(&["stop", "demo"]).is(0);
     site.is_saved("demo", 2);
 }
 

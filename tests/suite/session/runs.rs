@@ -470,7 +470,7 @@ fn a_run_that_vanished_with_its_instance_is_lost_and_not_forgotten() {
 }
 
 /// Waits until the host is kept as long as after `~d`.
-fn is_kept_for_hours(site: &Site) {
+pub(super) fn is_kept_for_hours(site: &Site) {
     let is_kept = || until(site).duration_since(Timestamp::now()).as_hours() >= 7;
     eventually_within(SESSION, || until(site).to_string(), is_kept);
 }
