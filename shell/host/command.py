@@ -35,10 +35,11 @@ without a `c` is no end of the input.
 Each command is one process, the keeper: in a session of its own, with pipes to the command and a
 socket in /run/xdrive/commands, for root only. A caller sends the keeper its own standard input and
 output, so that bytes pass through no second process. A caller that goes away ends nothing; a new
-one takes over, and the one before ends with TAKEN. Without a caller the keeper reads the output all the same; with one it reads no
-faster than the caller does. The last BOUND bytes of each stream are kept in a file of that length,
-written round and round. The keeper ends once a caller has the exit status, or after its command has
-ended and LINGER has passed without a caller; or BRIEF, if it was begun without one.
+one takes over, and the one before ends with TAKEN. Without a caller the keeper reads the output all
+the same; with one it reads no faster than the caller does. The last BOUND bytes of each stream are
+kept in a file of that length, written round and round. The keeper ends once a caller has the exit
+status, or after its command has ended and LINGER has passed without a caller; or BRIEF, if it was
+begun without one.
 
 A command that is a client, or that ends without a caller, leaves a record and the end of its output
 on the drive: `runs.py` reads both, and asks the keepers of those that run. One that is a client is

@@ -18,9 +18,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The longest that an open gate waits for a byte. A keepalive goes out after 5 s without one, and
 /// its answer takes a round trip: a link of 300 ms that loses packets has time for many.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
-/// The longest that one within another connection waits for a byte that this one could bring. Its own
-/// may lie behind all that the host has sent of others: a window each, which a line of 1 Mbit/s
-/// brings in a minute.
+/// The longest that a connection within another one waits for a byte while the outer gate is open. Its
+/// answer may lie behind what the host has sent of another channel: a full window of that takes a line
+/// of 1 Mbit/s a minute.
 const WITHIN_TIMEOUT: Duration = Duration::from_mins(2);
 /// The longest that the socket may take no byte. A slow link (0.5 Mbit/s) may need some 15 s until
 /// a full buffer has room again.
