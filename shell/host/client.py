@@ -86,6 +86,7 @@ class Client:
         had_one = self.holds is not None
         self.release()
         if had_one and not self.is_for_later:
+            end_lease_if_unused()
             # It asks this process too, so it is not waited for here.
             subprocess.Popen(["sh", f"{HERE}/idle"], stdin=subprocess.DEVNULL)
 
@@ -99,4 +100,4 @@ def end_lease_if_unused():
     """Has the watch end the lease as soon as the host is unused (`idle`): it is long where a command
     may be left."""
     with open(RUN_ENDED, "a"):
-        pass
+        os.utime(RUN_ENDED)  # it may be there since an earlier end

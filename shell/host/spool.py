@@ -19,6 +19,8 @@ MOST = 50  # records that are kept, the latest
 STREAMS = ["output", "errors"]
 CHUNK = 256 << 10
 TAIL = 1 << 20  # bytes of each output that a record has
+GROWTH = 4 << 10  # bytes by which the state of a command that has ended may be longer
+AGAIN = 1  # seconds until a record that could not be written is tried once more
 PAUSE = 5  # seconds between two entries of the list of times
 TIMES = 20000  # entries of that list: the last day
 
@@ -28,30 +30,51 @@ def record(state, outputs):
     and of one that runs without a caller, for when its host vanishes. Where no drive is mounted its
     folder is not there, and nothing is written."""
     folder = f"{RECORDS}/{state['run']}"
-    try:
-        if not os.path.isdir(os.path.dirname(RECORDS)):
-            return
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        os.utime(folder)  # one that was on record when it began is the latest now
-        kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
-        for entry in kept[:-MOST]:
-            shutil.rmtree(entry.path)
-        # The smallest first: the drive may be full.
-        with open(f"{folder}/record.part", "w") as file:
-            json.dump({**state, "kept": [stream.kept for stream in outputs]}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{folder}/record.part", f"{folder}/record")
-        for stream, name in zip(outputs, STREAMS):
-            # Whole or not at all: what is there is taken for the last bytes.
-            with open(f"{folder}/{name}.part", "wb") as file:
-                file.write(stream.tail())
-            os.replace(f"{folder}/{name}.part", f"{folder}/{name}")
-    except OSError:
-        traceback.print_exc()
-        for name in ["record", *STREAMS]:
-            with contextlib.suppress(OSError):
-                os.unlink(f"{folder}/{name}.part")
+    if not os.path.isdir(os.path.dirname(RECORDS)):
+        return
+    for pause in [AGAIN, 0]:
+        try:
+            return write(folder, state, outputs)
+        except OSError:
+            traceback.print_exc()
+            time.sleep(pause)
+    for name in ["record", *STREAMS]:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{folder}/{name}.part")
+
+
+def write(folder, state, outputs):
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    os.utime(folder)  # one that was on record when it began is the latest now
+    kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
+    for entry in kept[:-MOST]:
+        shutil.rmtree(entry.path)
+    # The smallest first: the drive may be full.
+    text = json.dumps({**state, "kept": [stream.kept for stream in outputs]}).encode()
+    replace(f"{folder}/record", text)
+    tails = zip([stream.tail() for stream in outputs], STREAMS)
+    for tail, name in sorted(tails, key=lambda it: len(it[0])):
+        replace(f"{folder}/{name}", tail)
+    if state["status"] is None:
+        rooms = [len(text) + GROWTH, TAIL, TAIL]
+        for name, room in zip(["record", *STREAMS], rooms):
+            keep_room(f"{folder}/{name}", room)
+
+
+def replace(path, content):
+    """Gives a file this content, whole or not at all, in the room that was kept for it."""
+    part = f"{path}.part"
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        file.write(content)
+        file.truncate()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def keep_room(path, size):
+    """Keeps the room for the next content of a file: the command may fill the drive until then."""
+    with contextlib.suppress(OSError), open(f"{path}.part", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 class Stream:

@@ -48,9 +48,11 @@ CLIENTS = "/run/xdrive/clients"  # one file for each session, locked while its c
 ARRIVED = "/run/xdrive/arrived"  # one file for each session that arrived: the terminal for it
 KEPT = 256 << 10  # bytes of output that a caller may have missed: some full screens
 AHEAD = 64 << 10  # bytes that wait for either side before the other one is no longer read
+LAST = 64 << 10  # bytes that are read after the command's end: more than a terminal holds
 CHUNK = 64 << 10
 LINGER = 900  # seconds that an exit status is kept: as long as a host waits by default
 TIMEOUT = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
+ANSWER = 10  # seconds that a keeper may be busy: a caller that says nothing takes five
 
 
 def main(verb, name="/", *rest):
@@ -71,19 +73,26 @@ def left():
         sockets = sorted(os.scandir(FOLDER), key=lambda it: it.stat().st_mtime, reverse=True)
     except FileNotFoundError:
         return
+    silent = ""
     for name in (it.name for it in sockets):
         keeper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        keeper.settimeout(ANSWER)
         try:
             keeper.connect(f"{FOLDER}/{name}")
             keeper.send(b"?")
             if keeper.recv(16) != b"running":
                 continue
+        except (socket.timeout, BlockingIOError):
+            silent = name  # its command may run
+            continue
         except OSError:
             continue  # its keeper was killed
         finally:
             keeper.close()
         if not is_attached(name):
             print(f"xdrive: left={name}")
+    if silent:
+        sys.exit(f"the process that keeps the terminal {silent} does not answer")
 
 
 def is_attached(name):
@@ -214,6 +223,7 @@ class Keeper:
         self.listener, self.started, self.master = listener, started, master
         self.output = bytearray()  # the last of what the command wrote,
         self.written = 0  # of so many bytes in all
+        self.limit = None  # the most that there can be in all, once the command has ended
         self.typed = bytearray()  # what the command has not read yet
         self.caller = None
         self.word = "new"  # the next caller's first line has it
@@ -287,15 +297,14 @@ class Keeper:
             return False
         except OSError:
             data = b""  # no process has the terminal open any more
-        if not data:
-            os.close(self.master)
-            self.master = None
-            return False
         self.output += data
         self.written += len(data)
         if len(self.output) > 2 * KEPT:
             del self.output[:-KEPT]
-        return True
+        if not data or (self.limit is not None and self.written >= self.limit):
+            os.close(self.master)
+            self.master = None
+        return self.master is not None
 
     def write_input(self):
         try:
@@ -345,7 +354,9 @@ class Keeper:
             self.detach()
 
     def reap(self):
-        """Reads the last output of the command that has ended, and its status as a shell has it."""
+        """Reads the last output of the command that has ended, and its status as a shell has it. A
+        process that it left behind may write on for ever."""
+        self.limit = self.written + LAST
         while self.master is not None and self.read_output():
             pass
         self.status = self.started.status()

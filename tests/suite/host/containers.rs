@@ -213,3 +213,34 @@ async fn a_drive_called_flatten_is_made_one_layer_like_any_other() {
         .await;
     assert_eq!(seen, "layer\n1\n");
 }
+
+/// The fault: the start ended with its caller at its next line, after docker's files were synced. Who had
+/// joined worked on in a container that was on no record, and the next mount removed docker's store.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_first_container_is_on_record_although_its_caller_goes_away_and_nobody_is_in_it_before() {
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    machine.load_image().await;
+    let scripts = "/var/lib/xdrive/scripts/*";
+    // The caller reads on until dockerd is there.
+    let first = format!(
+        "XDRIVE_NAME=demo XDRIVE_IMAGE=xdrive/image:latest XDRIVE_SOURCE=small \
+         sh {scripts}/container start | head -n 1"
+    );
+    let first = machine.sh(&first).await;
+    assert!(first.starts_with("xdrive: ms.dockerd="), "{first}");
+    assert_eq!(machine.sh("cat /v1/xdrive/source").await, "small\n");
+    assert_eq!(machine.start(Image::Kept, &[]).await.came, Came::Running);
+
+    let seen = format!(
+        "cd /v1/xdrive; mv source away; sh {scripts}/container running; \
+         mv away source; sh {scripts}/container running"
+    );
+    let seen = machine.sh(&seen).await;
+    let facts = seen.lines();
+    let names: Vec<_> = facts
+        .filter_map(|line| line.strip_prefix("xdrive: container="))
+        .collect();
+    assert_eq!(names, ["none", "xdrive-demo"]);
+}

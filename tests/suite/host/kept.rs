@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use xdrive::host::Committed;
 use xdrive::host::container::Came;
 use xdrive::host::scripts::Image;
 
@@ -201,4 +202,65 @@ async fn what_another_image_replaces_is_kept_with_its_volumes() {
     let made = machine.start(Image::Reference(former), &[]).await;
     assert!(matches!(made.came, Came::Replaced(_)), "{made:?}");
     assert_eq!(data(&machine).await, "kept\nown\n");
+}
+
+/// Has docker describe no image by its id.
+const DESCRIBES_NO_IMAGE: &str = r#"mv /usr/bin/docker /usr/bin/docker.real
+{ echo '#!/bin/sh' \&\& cat; } > /usr/bin/docker << 'END'
+case "$*" in inspect*sha256:*) exit 1 ;; esac
+exec docker.real "$@"
+END
+chmod 755 /usr/bin/docker"#;
+
+/// The drive on a new machine, where its container is started as it was.
+async fn moved(disk: &Disk, generation: u64) -> Machine {
+    let mut machine = Machine::boot().await;
+    machine.attach(disk);
+    machine
+        .host
+        .mount(&disk.order(generation, false))
+        .await
+        .unwrap();
+    assert_eq!(machine.start(Image::Kept, &[]).await.came, Came::Started);
+    machine
+}
+
+/// The fault: the container was removed although what it was to be made again from was gone. After a
+/// commit it is still one of the image before, so the new image is among those that no container has.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_container_whose_commit_was_pruned_is_committed_again() {
+    let prune = "docker system prune --all --force";
+    let note = "docker exec xdrive-demo cat /note";
+    let disk = Disk::new(2048);
+    let machine = Machine::with_container(&disk).await;
+    machine
+        .sh("docker exec xdrive-demo sh -c 'echo layer > /note'")
+        .await;
+    let closed = machine.host.close("test").await.unwrap();
+    assert_eq!(closed.committed, Committed::Yes);
+    drop(machine);
+
+    let machine = moved(&disk, 2).await;
+    machine.sh(prune).await;
+    let closed = machine.host.close("test").await.unwrap();
+    assert_eq!(closed.committed, Committed::Yes);
+    drop(machine);
+
+    let machine = moved(&disk, 3).await;
+    machine.sh(prune).await;
+    let again = machine.start(Image::Kept, &[("DAY", "1")]).await;
+    assert!(matches!(again.came, Came::Recreated(_)), "{again:?}");
+    assert_eq!(machine.sh(note).await, "layer\n");
+
+    // Nothing is removed either while docker does not say that the image is there.
+    machine.sh(DESCRIBES_NO_IMAGE).await;
+    let refused = order(Image::Kept, &[("DAY", "2")]);
+    let error = machine.host.container(&refused).await.unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains("docker does not describe"), "{error}");
+    machine.sh("mv /usr/bin/docker.real /usr/bin/docker").await;
+    let again = machine.start(Image::Kept, &[("DAY", "2")]).await;
+    assert!(matches!(again.came, Came::Recreated(_)), "{again:?}");
+    assert_eq!(machine.sh(note).await, "layer\n");
 }

@@ -121,3 +121,64 @@ async fn a_dead_or_stuck_dockerd_does_not_keep_the_machine_up() {
         assert!(disk.is_clean());
     }
 }
+
+/// A sync that waits for its volume, as long as the power-off is at work, and hears no signal. Without the
+/// watch no other part of the machine closes the drive.
+const STUCK: &str = r"systemctl mask --runtime --now xdrive-watch.service
+{ echo '#!/bin/sh' \&\& cat; } > /root/sync << 'END'
+trap '' TERM
+while pgrep -f 'poweroff --force' > /dev/null; do sleep 0.2; done
+END
+chmod 755 /root/sync
+mv /root/sync /usr/bin/sync";
+
+/// A manager that switches nothing off. The kernel still does.
+const NO_MANAGER: &str = r#"mv /usr/bin/systemctl /usr/bin/systemctl.real
+ln -sf /usr/bin/systemctl.real /usr/sbin/poweroff
+{ echo '#!/bin/sh' \&\& cat; } > /usr/bin/systemctl << 'END'
+case "$*" in *poweroff*) exit ;; esac
+exec /usr/bin/systemctl.real "$@"
+END
+chmod 755 /usr/bin/systemctl"#;
+
+/// The fault: the power-off waited for the sync, and systemctl's own for another one.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_volume_that_does_not_answer_does_not_keep_the_machine_up() {
+    for (manager, seconds) in [("true", 20), (NO_MANAGER, 60)] {
+        let (machine, disk) = at_work(4).await;
+        machine.sh(STUCK).await;
+        machine.sh(manager).await;
+        machine.host.lease(Duration::from_secs(4)).await.unwrap();
+        let limit = Duration::from_secs(8 + seconds) + ENDING;
+        let took = machine.until_off(limit).await;
+        println!("off {:.1} s after a lease of 4 s", took.as_secs_f64());
+        assert!(took > Duration::from_secs(8 + seconds - 1));
+        assert!(disk.is_clean() || manager == NO_MANAGER);
+    }
+}
+
+/// The fault: once a command had ended, a host whose last client was lost was off a minute later, and not
+/// after a quarter of an hour.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn only_shortly_after_a_run_the_lease_ends_within_a_minute() {
+    let watch = Watch {
+        poll: Duration::from_secs(1),
+        ..Watch::default()
+    };
+    let machine = Machine::boot_with(FIRST_SIGN, watch).await;
+    let lease = async || machine.host.look().await.unwrap().lease.unwrap();
+    let long = Duration::from_hours(2);
+    machine.host.lease(long).await.unwrap();
+    let run = "python3 -I -S /var/lib/xdrive/scripts/*/command.py \
+               begin 1f 4096 label 'run-1f now me' '3600 30' true";
+    machine.sh(run).await;
+    soon(async { while lease().await > Duration::from_mins(1) {} }).await;
+    machine
+        .sh("touch -d '3 minutes ago' /run/xdrive/run-ended")
+        .await;
+    machine.host.lease(long).await.unwrap();
+    soon(async { while lease().await > Duration::from_mins(15) {} }).await;
+    assert!(lease().await > Duration::from_mins(14));
+}

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use super::site::{Running, SESSION, Site};
+use super::tree::inside;
 
 const UNTIL_KILLED: &str = "echo begun; sleep 1000";
 
@@ -246,4 +247,30 @@ fn the_escape_and_a_closed_terminal_save() {
         },
     );
     site.is_saved("demo", 3);
+}
+
+/// The fault: where its laptop still counted as there when the command ended, nothing of it was on record.
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_command_that_ends_while_its_laptop_is_silent_is_on_record() {
+    let site = Site::with_a_drive();
+    let command = "echo begun; until [ -e /work/end ]; do sleep 0.1; done; echo over; exit 5";
+    let mut running = site.start(&["connect", "demo", "--", "sh", "-c", command]);
+    running.prints("begun\n");
+    running.signal(Signal::STOP);
+    inside(&site, "touch /v1/work/end");
+    let list = "python3 -I -S /var/lib/xdrive/scripts/*/runs.py list";
+    let listed = || inside(&site, list);
+    let has_ended = || listed().contains("\"is_settled\": true");
+    harness::eventually_within(SESSION, listed, has_ended);
+    let records = || inside(&site, "cat /v1/xdrive/runs/*/record 2>/dev/null || true");
+    assert_eq!(records(), "");
+    running.signal(Signal::KILL);
+    running.end();
+    let is_on_record = || records().contains("\"status\": 5");
+    harness::eventually_within(SESSION, records, is_on_record);
+    let attached = site.run(&["attach", "demo"]);
+    attached.is(5).reports("demo is saved");
+    assert_eq!(attached.stdout, "begun\nover\n");
+    site.is_saved("demo", 2);
 }

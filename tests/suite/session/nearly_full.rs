@@ -1,7 +1,8 @@
 //! A drive that is nearly full: its session is warned, and the hint's command works.
 
-use super::site::{Ended, Running, Site};
+use super::site::{Ended, Running, SESSION, Site};
 use super::tree::inside;
+use harness::eventually_within;
 
 /// A session with these flags, in which `script` runs on the host before it ends.
 fn session(site: &Site, flags: &[&str], script: &str) -> Ended {
@@ -126,4 +127,25 @@ fn a_drive_with_hardly_an_inode_left_warns_also_who_joins() {
     inside(&site, "touch /v1/work/end");
     leads.end().is(0).reports(" more files\n");
     site.is_saved("demo", 2);
+}
+
+/// The fault: its end could not be recorded. It was listed as lost with its host, and its error was gone.
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_run_that_fills_the_drive_is_on_record_with_its_error() {
+    let site = Site::new();
+    let image = site.image();
+    let script = "for i in 1 2 3; do cat /dev/zero >>/work/much; sync; done 2>/dev/null; \
+                  echo no room left >&2; exit 9";
+    let run = ["run", "demo", "-d", "--size", "1", "--image", &image];
+    site.run(&[&run[..], &["--", "sh", "-c", script]].concat())
+        .is(0);
+    let read = || inside(&site, "cd /v1/xdrive/runs/*; cat record errors");
+    let has_all = || {
+        let read = read();
+        read.contains("\"status\": 9") && read.ends_with("no room left\n")
+    };
+    eventually_within(SESSION, read, has_all);
+    site.run(&["stop", "demo"]).is(0);
+    site.is_saved("demo", 1);
 }

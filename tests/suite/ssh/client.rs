@@ -19,7 +19,7 @@ use harness::sshd::Sshd;
 
 const TASK: &str = "XDRIVE_TEST_TASK";
 /// The scripts that attach to a terminal, and to a command, on the host.
-const TERMINALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
+pub(super) const TERMINALS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/terminal.py");
 const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host/command.py");
 
 /// The task of a client.

@@ -5,8 +5,9 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use sha2::{Digest as _, Sha256};
+use xdrive::quote::quote;
 
-use super::client::{Task, report};
+use super::client::{TERMINALS, Task, report};
 use super::link::Link;
 use super::{DEADLINE, eventually, eventually_within};
 use harness::Pty;
@@ -117,6 +118,62 @@ fn ctrl_c_ends_a_flood_soon() {
     pty.see("calm2");
     pty.type_in("exit 0\r");
     ended_well(pty, &sshd, "Status(0) 0");
+}
+
+/// Shows a terminal.py's terminal as a slow line does, a megabyte a second, and makes a file once it is
+/// behind. Ends with the exit status of that.
+const SLOW: &str = r#"
+import os, pty, sys, time
+behind, *words = sys.argv[1:]
+program, terminal = pty.fork()
+if program == 0:
+    os.execvp("python3", ["python3", "-I", "-S", *words])
+shown = 0
+try:
+    while True:
+        shown += len(os.read(terminal, 4096))
+        if shown > 1 << 20:
+            open(behind, "w").close()
+        time.sleep(0.004)
+except OSError:
+    pass  # the program has ended
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]))
+"#;
+
+/// The fault: the exit code waited for a moment in which nothing was left to show.
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_shell_ends_although_what_it_leaves_behind_prints_faster_than_it_is_shown() {
+    let sshd = Sshd::start();
+    let behind = sshd.path("behind");
+    let behind = behind.display();
+    let shell = quote(&format!(
+        "set -m; yes & until [ -e {behind} ]; do sleep 0.02; done; exit 4"
+    ));
+    let slow = quote(SLOW);
+    let ended = sshd.inside(&format!(
+        "timeout 40 python3 -c {slow} {behind} {TERMINALS} attach here 0 sh -c {shell}"
+    ));
+    assert_eq!(ended.code(), Some(4));
+}
+
+/// The fault: whoever asks which terminals were left waited for ever.
+#[test]
+#[ignore = "needs root and sshd"]
+fn a_keeper_that_does_not_answer_is_named_to_who_asks_which_terminals_were_left() {
+    let sshd = Sshd::start();
+    let mut pty = at_prompt(&sshd);
+    let keeper = sshd.path("keeper");
+    let keeper = keeper.display();
+    pty.type_in(&format!("echo $PPID >{keeper}; echo written-$((6*7))\r"));
+    pty.see("written-42");
+    let asked = sshd.inside(&format!(
+        "read -r keeper <{keeper}; kill -STOP $keeper; timeout 40 python3 -I -S {TERMINALS} left; \
+         status=$?; kill -CONT $keeper; exit $status"
+    ));
+    assert_eq!(asked.code(), Some(1));
+    pty.type_in("exit 3\r");
+    ended_well(pty, &sshd, "Status(3) 3");
 }
 
 #[test]
