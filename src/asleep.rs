@@ -73,7 +73,7 @@ impl Asleep {
         (snapshot, place): (&SnapshotId, &DriveIn<DriveName>),
         servers: usize,
     ) -> Self {
-        let id: Arc<str> = snapshot.as_str().into();
+        let id: Arc<str> = frozen_id(snapshot, place).into();
         let servers = (0..servers).map(|_| {
             let (blocks, place) = (blocks.clone(), place.clone());
             Sftp::served(Arc::clone(&id), move || {
@@ -104,5 +104,25 @@ impl Asleep {
     /// What was read until now.
     pub(crate) fn reading(&self) -> Reading {
         self.blocks.reading()
+    }
+}
+
+/// The id of what never changes. Containers have files of their own by the same paths.
+fn frozen_id(snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> String {
+    format!("{snapshot} {place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_snapshot_or_another_container_has_other_files() {
+        let of = |snapshot: &str, place: &str| {
+            frozen_id(&snapshot.parse().unwrap(), &place.parse().unwrap())
+        };
+        assert_eq!(of("snap-1", "demo"), of("snap-1", "demo"));
+        assert_ne!(of("snap-1", "demo"), of("snap-2", "demo"));
+        assert_ne!(of("snap-1", "demo"), of("snap-1", "demo/tools"));
     }
 }

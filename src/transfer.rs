@@ -2,8 +2,9 @@
 //!
 //! A file is written under a name of its own, and gets the one that it is to have once it is whole.
 //! A large one that was begun is taken up where it stopped, if what is there has the same digest as
-//! the beginning of the source: no file is ever a mixture of two. What is there already by size and
-//! time of change is not sent again, so a copy that was cut off goes on when it is begun again.
+//! the beginning of the source, or was read from the same file of a snapshot: no file is ever a
+//! mixture of two. What is there already by size and time of change is not sent again, so a copy that
+//! was cut off goes on when it is begun again.
 //!
 //! It knows neither sessions nor drives, never prints, and connects to nothing: [`Stop::Lost`] asks
 //! for other servers, with which the same [`Transfer`] goes on.
@@ -73,3 +74,6 @@ impl Transfer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ import stat
 import struct
 
 ATTRIBUTES = struct.Struct(">IQq")
+FIRST, LAST = -(2**63), 2**63 - 1  # nanoseconds: of 1677 and 2262
 PART = b".xdrive-%d-%d.part"
 LISTED = 200 << 10  # bytes of names in an answer
 PIECE = 1 << 20  # bytes that are hashed at once
@@ -26,7 +27,8 @@ def text(value):
 
 
 def attributes(found):
-    return ATTRIBUTES.pack(found.st_mode, found.st_size, found.st_mtime_ns)
+    changed = max(FIRST, min(found.st_mtime_ns, LAST))
+    return ATTRIBUTES.pack(found.st_mode, found.st_size, changed)
 
 
 def described(found, path):
@@ -122,9 +124,10 @@ class Files:
         return REPLY, b"\1"
 
     def set(self, request):
-        """PATH, mode, time."""
+        """PATH, mode, time. A folder keeps its set-ID and sticky bits."""
         path, mode, changed = request.path(), request.number(), request.number(">q")
-        os.chmod(path, mode)
+        found = os.stat(path).st_mode
+        os.chmod(path, mode | (found & 0o7000 if stat.S_ISDIR(found) else 0))
         os.utime(path, ns=(changed, changed))
 
     # --- files that fit into a request
@@ -159,6 +162,11 @@ class Files:
             if not stat.S_ISREG(found.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             content = os.read(descriptor, most + 1)
+            if not found.st_size:  # as in /proc, where a file comes in several reads
+                while len(content) <= most and (piece := os.read(descriptor, most)):
+                    content += piece
+                if len(content) > most:
+                    raise OSError(errno.EFBIG, "it is longer than its size says")
         finally:
             os.close(descriptor)
         if len(content) > most:

@@ -28,6 +28,9 @@ struct Item {
 enum Job {
     /// A folder with all that is in it.
     Folder(Item),
+    /// What is in a folder, for one that was there and was named: that keeps its own permissions and
+    /// time.
+    Content(Item),
     /// Small files and links, and files of which only the permissions differ.
     Batch(Vec<Item>),
     Large(Item),
@@ -69,7 +72,10 @@ impl Down {
     /// The jobs for what was named.
     async fn first(&self, sources: &[Vec<u8>], to: &Path) -> Result<Vec<Job>, Stop> {
         let there = local::look(to, true).map_err(|error| refused(to, &error))?;
-        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        let is_there = there.as_ref().map(|it| it.attributes.kind());
+        let is_folder = self.state.was_folder(is_there == Some(Kind::Folder));
+        // Neither it nor a link to it is replaced.
+        let other = there.filter(|_| is_there == Some(Kind::Other));
         if !is_folder && (sources.len() > 1 || to.as_os_str().as_bytes().ends_with(b"/")) {
             let to = to.display();
             return Err(Stop::Refused(anyhow!("{to} is no folder on this computer")));
@@ -95,27 +101,29 @@ impl Down {
                     continue;
                 }
             };
-            let to = match name_of(&from) {
-                Some(name) if is_folder => to.join(path(name)),
-                _ => to.to_owned(),
+            let (to, is_named) = match name_of(&from) {
+                Some(name) if is_folder => (to.join(path(name)), false),
+                _ => (to.to_owned(), is_folder),
             };
             if !taken.insert(to.clone()) {
                 self.state.problem(named, "another one has its name");
                 continue;
             }
             let there = local::look(&to, false).map_err(|error| refused(&to, &error))?;
-            if let Some(there) = &there
-                && entry.attributes.kind() == Kind::Folder
-                && there.attributes.kind() == Kind::Link
-                && to.is_dir()
-            {
+            let there = other.clone().or(there);
+            let is_link = there.as_ref().map(|it| it.attributes.kind()) == Some(Kind::Link);
+            let job = if entry.attributes.kind() == Kind::Folder && is_link && to.is_dir() {
                 // The user's own link, as it was named.
                 let to = to.canonicalize().map_err(|error| refused(&to, &error))?;
-                jobs.push(Job::Folder(Item { from, to, entry }));
-                continue;
-            }
-            let item = Item { from, to, entry };
-            jobs.extend(self.choose(item, there.as_ref(), &mut batch));
+                Some(Job::Folder(Item { from, to, entry }))
+            } else {
+                let item = Item { from, to, entry };
+                self.choose(item, there.as_ref(), &mut batch)
+            };
+            jobs.extend(match job {
+                Some(Job::Folder(item)) if is_named => Some(Job::Content(item)),
+                job => job,
+            });
         }
         jobs.extend(batch.rest().map(Job::Batch));
         Ok(jobs)
@@ -123,7 +131,8 @@ impl Down {
 
     async fn run(self: Arc<Self>, job: Job, jobs: Jobs<Job>) -> Result<(), Stop> {
         match job {
-            Job::Folder(item) => self.folder(item, &jobs).await,
+            Job::Folder(item) => self.folder(item, false, &jobs).await,
+            Job::Content(item) => self.folder(item, true, &jobs).await,
             Job::Batch(items) => self.batch(items, &jobs).await,
             Job::Large(item) => self.large(item).await,
         }
@@ -144,8 +153,9 @@ impl Down {
         }
     }
 
-    /// Makes a folder and finds what is in it.
-    async fn folder(&self, folder: Item, jobs: &Jobs<Job>) -> Result<(), Stop> {
+    /// Makes a folder and finds what is in it. One that `keeps` its permissions and time gets none at
+    /// the end.
+    async fn folder(&self, folder: Item, keeps: bool, jobs: &Jobs<Job>) -> Result<(), Stop> {
         let Ok(_permit) = self.limits.folders.acquire().await else {
             return Ok(());
         };
@@ -167,7 +177,9 @@ impl Down {
                 return Ok(());
             }
         };
-        lock(&self.folders).push((to.clone(), entry.attributes));
+        if !keeps {
+            lock(&self.folders).push((to.clone(), entry.attributes));
+        }
         let listed = match listed {
             Ok(listed) => listed,
             Err(error) => return self.state.failed(&from, error),

@@ -132,10 +132,16 @@ pub(super) fn finish(
     fs::rename(part, path)
 }
 
-/// Sets permissions and the time of change.
+/// Sets permissions and the time of change. A folder keeps its set-ID and sticky bits.
 fn keep(file: &File, attributes: &Attributes) -> io::Result<()> {
-    let permissions = attributes.permissions();
-    if file.metadata()?.mode() & 0o7777 != permissions {
+    let found = file.metadata()?;
+    let special = if found.is_dir() {
+        found.mode() & 0o7000
+    } else {
+        0
+    };
+    let permissions = attributes.permissions() | special;
+    if found.mode() & 0o7777 != permissions {
         file.set_permissions(Permissions::from_mode(permissions))?;
     }
     let time = time(attributes.changed);

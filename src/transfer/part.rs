@@ -1,5 +1,7 @@
 //! Large files, in pieces: the part that was begun is taken up where it stopped.
 
+mod names;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -7,7 +9,6 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
@@ -15,7 +16,10 @@ use super::local;
 use super::paths::{joined, split};
 use super::state::{State, Stop};
 use crate::host::sftp::{Attributes, Handle, Kind, MOST, Pending, Sftp, SftpError};
-use crate::ids::random_id;
+
+use names::{own_name, part_name};
+
+pub(super) use names::is_part;
 
 /// How many requests for a large file are under way: enough for what a connection's window takes.
 const WINDOW: usize = 32;
@@ -61,30 +65,6 @@ impl State {
     }
 }
 
-/// The name of a file's part, which is another one once the source has changed, and for every thing
-/// that is `frozen`.
-fn part_name(name: &[u8], source: &Attributes, frozen: Option<&str>) -> String {
-    let mut digest = Sha256::new();
-    digest.update(name);
-    digest.update(frozen.unwrap_or_default());
-    digest.update(source.size.to_be_bytes());
-    digest.update(source.changed.to_be_bytes());
-    format!(".xdrive-{}.part", &hex::encode(digest.finalize())[..16])
-}
-
-/// Whether a file of this name is a part.
-pub(super) fn is_part(name: &[u8]) -> bool {
-    let id = name.strip_prefix(b".xdrive-");
-    let id = id.and_then(|rest| rest.strip_suffix(b".part"));
-    id.is_some_and(|id| id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit))
-}
-
-/// A name that no other part has.
-fn own_name() -> io::Result<String> {
-    let id = random_id().map_err(io::Error::other)?;
-    Ok(format!(".xdrive-{id}.part"))
-}
-
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -120,8 +100,8 @@ pub(super) async fn send(
     let path = from.to_owned();
     let source = blocking(move || local::look(&path, true)).await?;
     let source = source.ok_or(PartError::Changed)?.attributes;
-    let (folder, name) = split(to);
-    let mut part = joined(folder, part_name(name, &source, None).as_bytes());
+    let (folder, _) = split(to);
+    let mut part = joined(folder, part_name(to, &source, None).as_bytes());
     let (handle, length) = match sftp.open_part(&part).await {
         // Somebody else has it, or a connection that is not given up yet.
         Err(SftpError::Refused(_)) => {
@@ -263,8 +243,7 @@ pub(super) async fn fetch(
     let source = source.attributes;
     let handle = sftp.open_file(from).await?;
     let (file, part) = {
-        let (_, name) = split(from);
-        let part = to.with_file_name(part_name(name, &source, sftp.frozen()));
+        let part = to.with_file_name(part_name(from, &source, sftp.frozen()));
         let to = to.to_owned();
         blocking(move || {
             if let Ok(file) = local::open_part(&part) {
@@ -410,13 +389,27 @@ impl<'a> Reading<'a> {
         }
         Ok(Some(piece))
     }
+
+    /// The next piece of a file whose size says nothing; none at the end.
+    async fn next_of_any_size(&mut self) -> Result<Option<Bytes>, PartError> {
+        let asked = u32::try_from(MOST).unwrap_or(u32::MAX);
+        let piece = self.sftp.read(self.file, self.at, asked).data().await?;
+        self.at += piece.len() as u64;
+        Ok((!piece.is_empty()).then_some(piece))
+    }
 }
 
-/// Passes the content of the file at `path` to `write`, whose first error ends it.
+/// Whether the size of the file at `path` says nothing: the kernel makes its content when it is read,
+/// with a size of 0 in `/proc` and that of a page in `/sys`.
+fn is_of_any_size(path: &[u8], source: &Attributes) -> bool {
+    source.size == 0 || path.starts_with(b"/proc/") || path.starts_with(b"/sys/")
+}
+
+/// Passes the content of the file at `path` to `write`, which may block. Its first error ends it.
 pub(crate) async fn show(
     sftp: &Sftp,
     path: &[u8],
-    write: impl Fn(&[u8]) -> io::Result<()>,
+    write: fn(&[u8]) -> io::Result<()>,
 ) -> Result<(), PartError> {
     let source = sftp.look(path, true).await?.ok_or(SftpError::Missing)?;
     let source = source.attributes;
@@ -425,29 +418,17 @@ pub(crate) async fn show(
     }
     let file = sftp.open_file(path).await?;
     let mut reading = Reading::new(sftp, &file, (0, source.size));
-    while let Some(piece) = reading.next().await? {
-        write(&piece)?;
-    }
-    Ok(sftp.close(&file).await?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_of_one_name_size_and_time() {
-        let source = |size, changed| Attributes {
-            mode: 0o100_644,
-            size,
-            changed,
+    let is_of_any_size = is_of_any_size(path, &source);
+    loop {
+        let piece = if is_of_any_size {
+            reading.next_of_any_size().await?
+        } else {
+            reading.next().await?
         };
-        let name = part_name(b"a", &source(1, 2), None);
-        assert_eq!(name, part_name(b"a", &source(1, 2), None));
-        assert_ne!(name, part_name(b"b", &source(1, 2), None));
-        assert_ne!(name, part_name(b"a", &source(2, 2), None));
-        assert_ne!(name, part_name(b"a", &source(1, 3), None));
-        assert_ne!(name, part_name(b"a", &source(1, 2), Some("snap-1")));
-        assert!(name.starts_with(".xdrive-") && name.len() < 40, "{name}");
+        let Some(piece) = piece else {
+            return Ok(sftp.close(&file).await?);
+        };
+        // A reader that takes nothing for a while does not hold up the connection.
+        blocking(move || write(&piece)).await?;
     }
 }

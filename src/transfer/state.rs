@@ -2,7 +2,7 @@
 //! what is still to be done about a thing that was found.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::anyhow;
 
@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) progress: Progress,
     /// Whether to copy also files with the same size and time at the destination.
     ignores_times: bool,
+    /// Whether the destination was a folder when the copy began.
+    was_folder: OnceLock<bool>,
     /// The paths at the destination that are as they should be.
     done: Mutex<HashSet<Vec<u8>>>,
     problems: Mutex<Vec<Problem>>,
@@ -54,6 +56,7 @@ impl State {
         Self {
             progress: Progress::default(),
             ignores_times,
+            was_folder: OnceLock::new(),
             done: Mutex::default(),
             problems: Mutex::default(),
         }
@@ -69,6 +72,12 @@ impl State {
     pub(super) fn begin_again(&self) {
         lock(&self.done).clear();
         self.progress.begin_again();
+    }
+
+    /// Whether the destination was a folder when the copy began; `is_folder` is whether it is one
+    /// now. Where the copy goes on over other connections it may have made it.
+    pub(super) fn was_folder(&self, is_folder: bool) -> bool {
+        *self.was_folder.get_or_init(|| is_folder)
     }
 
     /// What could not be copied.
@@ -111,15 +120,20 @@ impl State {
         there: Option<&Entry>,
     ) -> Work {
         let attributes = &source.attributes;
-        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        let is_there = |kind: Kind| there.is_some_and(|it| it.attributes.kind() == kind);
         match attributes.kind() {
             Kind::Folder => Work::Folder,
             Kind::Other => {
                 self.problem(path, "it is no file, folder or link");
                 Work::Nothing
             }
-            _ if is_folder => {
+            _ if is_there(Kind::Folder) => {
                 self.problem(path, &format!("a folder has its name {side}"));
+                Work::Nothing
+            }
+            // A device, a pipe or a socket is not replaced by a file.
+            _ if is_there(Kind::Other) => {
+                self.problem(path, &format!("something else has its name {side}"));
                 Work::Nothing
             }
             Kind::Link => {
@@ -181,6 +195,32 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_a_pipe_or_a_socket_is_not_replaced() {
+        let entry = |mode| Entry {
+            name: Vec::new(),
+            attributes: Attributes {
+                mode,
+                size: 0,
+                changed: 0,
+            },
+            target: b"x".to_vec(),
+        };
+        let (file, link) = (entry(0o100_644), entry(0o120_777));
+        for there in [0o020_666, 0o060_660, 0o010_600, 0o140_600].map(entry) {
+            for source in [&file, &link] {
+                let state = State::new(false);
+                let work = state.work((b"a", source), (b"b", "here"), Some(&there));
+                assert_eq!(work, Work::Nothing);
+                let problems = state.problems();
+                assert_eq!(problems[0].why, "something else has its name here");
+            }
+        }
+        let state = State::new(false);
+        let work = state.work((b"a", &file), (b"b", "here"), Some(&link));
+        assert_eq!((work, state.problems().len()), (Work::Small, 0));
+    }
 
     #[test]
     fn times_are_compared_as_far_as_both_sides_keep_them() {

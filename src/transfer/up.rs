@@ -34,6 +34,9 @@ struct Item {
 enum Job {
     /// A folder with all that is in it; the rules of the one that it is in, if there are any.
     Folder(Item, Option<Rules>),
+    /// What is in a folder, for one that was there and was named: that keeps its own permissions and
+    /// time.
+    Content(Item),
     /// Small files and links.
     Batch(Vec<Item>),
     Large(Item),
@@ -78,8 +81,15 @@ pub(super) async fn sync(
     let entry = entry.ok_or_else(gone)?;
     let to = up.named(to).await?;
     up.make_above(&to).await?;
-    up.run_all(vec![Job::Folder(Item { from, to, entry }, None)])
-        .await
+    let there = up.look(&to).await?;
+    let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+    let item = Item { from, to, entry };
+    let job = if up.state.was_folder(is_folder) {
+        Job::Content(item)
+    } else {
+        Job::Folder(item, None)
+    };
+    up.run_all(vec![job]).await
 }
 
 /// Whether an entry of `folder` stays here: a part of another copy, or what git ignores in a `sync`,
@@ -127,6 +137,12 @@ impl Up {
         }
     }
 
+    /// What a path that was named leads to.
+    async fn look(&self, path: &[u8]) -> Result<Option<Entry>, Stop> {
+        let there = self.servers.one().look(path, true).await;
+        there.map_err(|it| refused(path, it))
+    }
+
     /// Makes the folders above a path.
     async fn make_above(&self, path: &[u8]) -> Result<(), Stop> {
         let slashes = path
@@ -144,8 +160,11 @@ impl Up {
     async fn first(&self, sources: &[PathBuf], to: Vec<u8>) -> Result<Vec<Job>, Stop> {
         let sftp = self.servers.one();
         let to = self.named(to).await?;
-        let there = sftp.look(&to, true).await.map_err(|it| refused(&to, it))?;
-        let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
+        let there = self.look(&to).await?;
+        let is_there = there.as_ref().map(|it| it.attributes.kind());
+        let is_folder = self.state.was_folder(is_there == Some(Kind::Folder));
+        // Neither it nor a link to it is replaced.
+        let other = there.filter(|_| is_there == Some(Kind::Other));
         if !is_folder && (sources.len() > 1 || to.ends_with(b"/")) {
             let to = String::from_utf8_lossy(&to);
             return Err(Stop::Refused(anyhow!("{to} is no folder in the container")));
@@ -166,18 +185,23 @@ impl Up {
                     continue;
                 }
             };
-            let to = match name_of(name) {
-                Some(name) if is_folder => joined(&to, name),
-                _ => to.clone(),
+            let (to, is_named) = match name_of(name) {
+                Some(name) if is_folder => (joined(&to, name), false),
+                _ => (to.clone(), is_folder),
             };
             if !taken.insert(to.clone()) {
                 self.state.problem(name, "another one has its name");
                 continue;
             }
             let there = sftp.look(&to, false).await.map_err(|it| refused(&to, it))?;
+            let there = other.clone().or(there);
             let from = from.clone();
             let item = Item { from, to, entry };
-            jobs.extend(self.choose(item, there.as_ref(), None, &mut batch));
+            let job = self.choose(item, there.as_ref(), None, &mut batch);
+            jobs.extend(match job {
+                Some(Job::Folder(item, _)) if is_named => Some(Job::Content(item)),
+                job => job,
+            });
         }
         jobs.extend(batch.rest().map(Job::Batch));
         Ok(jobs)
@@ -185,7 +209,8 @@ impl Up {
 
     async fn run(self: Arc<Self>, job: Job, jobs: Jobs<Job>) -> Result<(), Stop> {
         match job {
-            Job::Folder(item, above) => self.folder(item, above, &jobs).await,
+            Job::Folder(item, above) => self.folder(item, above, false, &jobs).await,
+            Job::Content(item) => self.folder(item, None, true, &jobs).await,
             Job::Batch(items) => self.batch(items, &jobs).await,
             Job::Large(item) => self.large(item).await,
         }
@@ -213,11 +238,13 @@ impl Up {
         }
     }
 
-    /// Makes a folder and finds what is in it.
+    /// Makes a folder and finds what is in it. One that `keeps` its permissions and time gets none at
+    /// the end.
     async fn folder(
         &self,
         folder: Item,
         above: Option<Rules>,
+        keeps: bool,
         jobs: &Jobs<Job>,
     ) -> Result<(), Stop> {
         let Ok(_permit) = self.limits.folders.acquire().await else {
@@ -235,6 +262,7 @@ impl Up {
                     Some(above) => above.within(&from),
                     None => Rules::of(&from),
                 });
+                let rules = rules.transpose()?;
                 let mut listed = local::list(&from)?;
                 listed.retain(|it| !is_ignored(rules.as_ref(), &from, it));
                 Ok((listed, rules))
@@ -250,7 +278,9 @@ impl Up {
             Ok(there) => there,
             Err(error) => return self.state.failed(&name, error),
         };
-        lock(&self.folders).push((to.clone(), attributes));
+        if !keeps {
+            lock(&self.folders).push((to.clone(), attributes));
+        }
         let (listed, rules) = match listing.await.map_err(io::Error::other).flatten() {
             Ok(listed) => listed,
             Err(error) => {

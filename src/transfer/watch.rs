@@ -21,6 +21,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How many times as long as a look the pause is: a twentieth of one processor.
 const TIMES: u32 = 20;
 
+/// How many looks in a row may differ before a folder that is never quiet is reported.
+const BUSY: u32 = 10;
+
 /// A folder that is watched, but for what git ignores in it.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -39,16 +42,24 @@ impl Watch {
         }
     }
 
-    /// Waits until something has changed since the last time.
+    /// Waits until something has changed since the last time, and nothing changes any more: while the
+    /// rules are written anew, by git or an editor, what they ignore would be taken for a file like any.
     pub(crate) async fn changed(&mut self) {
         let mut pause = PAUSE;
+        let mut last = self.seen;
+        let mut busy = 0;
         loop {
             sleep(pause).await;
             let began = Instant::now();
             let folder = self.folder.clone();
             let seen = spawn_blocking(move || digest(&folder)).await.ok();
             pause = PAUSE.max(began.elapsed() * TIMES);
-            if seen != self.seen {
+            let is_quiet = seen == last;
+            last = seen;
+            busy += 1;
+            if seen == self.seen {
+                busy = 0;
+            } else if is_quiet || busy > BUSY {
                 self.seen = seen;
                 return;
             }
@@ -62,6 +73,9 @@ fn digest(top: &Path) -> u64 {
     let mut folders = vec![(top.to_owned(), None::<Rules>)];
     while let Some((folder, above)) = folders.pop() {
         let rules = above.map_or_else(|| Rules::of(&folder), |above| above.within(&folder));
+        let Ok(rules) = rules else {
+            continue;
+        };
         for entry in local::list(&folder).unwrap_or_default() {
             let path = folder.join(path(&entry.name));
             let is_folder = entry.attributes.kind() == Kind::Folder;
@@ -90,6 +104,28 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_is_reported_once_the_folder_is_quiet_or_has_not_been_for_long() {
+        for (writes, looks) in [(1, 2..=3), (4, 4..=6), (100, 11..=12)] {
+            let top = tempfile::tempdir().unwrap();
+            let mut watch = Watch::begin(top.path());
+            let began = tokio::time::Instant::now();
+            let writing = async {
+                for write in 1..=writes {
+                    fs::write(top.path().join("a"), "a".repeat(write)).unwrap();
+                    sleep(PAUSE).await;
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = watch.changed() => {}
+                () = writing => {}
+            }
+            let took = began.elapsed().as_millis() / PAUSE.as_millis();
+            assert!(looks.contains(&took), "{writes} writes: {took}");
+        }
+    }
 
     #[test]
     fn every_change_is_seen_but_for_what_is_ignored() {

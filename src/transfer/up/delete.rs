@@ -80,7 +80,13 @@ impl Up {
                     Ok(below) => below,
                     Err(error) => return self.state.failed(&path, error).map(|()| false),
                 };
-                let rules = rules.within(&here);
+                let rules = match rules.within(&here) {
+                    Ok(rules) => rules,
+                    Err(error) => {
+                        self.state.problem(&path, &error);
+                        return Ok(false);
+                    }
+                };
                 let mut is_empty = true;
                 for entry in &below {
                     let here = here.join(named(&entry.name));

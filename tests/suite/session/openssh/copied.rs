@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -60,8 +60,8 @@ fn is_same(one: &Path, other: &Path) {
     }
 }
 
-/// What a copy that was cut off has left.
-const PART: &str = ".xdrive-0123456789abcdef.part";
+/// What copies that were cut off have left, and servers that were killed.
+const PARTS: [&str; 2] = [".xdrive-0123456789abcdef.part", ".xdrive-4711-1.part"];
 
 /// The folder `/work` of the container.
 pub(super) fn work(site: &Site) -> PathBuf {
@@ -112,12 +112,16 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
         .is(0)
         .reports("copied 306 files, 5.0 MiB; 2 were there already\n");
     fs::write(folder.join("deep/7"), "seven").unwrap();
-    fs::write(folder.join(PART), "half").unwrap();
+    for part in PARTS {
+        fs::write(folder.join(part), "half").unwrap();
+    }
     fs::set_permissions(folder.join("large"), Permissions::from_mode(0o600)).unwrap();
     site.run(&["cp", "things/", "demo:"])
         .is(0)
         .reports("copied 2 files, 5 bytes; 306 were there already\n");
-    fs::remove_file(folder.join(PART)).unwrap();
+    for part in PARTS {
+        fs::remove_file(folder.join(part)).unwrap();
+    }
     is_same(&folder, &work.join("things"));
 
     site.run(&["cp", "demo:things", "back"])
@@ -128,12 +132,16 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
         .is(0)
         .reports("copied 0 files, 0 bytes; 308 were there already\n");
     fs::write(work.join("things/deep/8"), "eight").unwrap();
-    fs::write(work.join("things").join(PART), "half").unwrap();
+    for part in PARTS {
+        fs::write(work.join("things").join(part), "half").unwrap();
+    }
     fs::set_permissions(work.join("things/large"), Permissions::from_mode(0o640)).unwrap();
     site.run(&["cp", "demo:things/", "."])
         .is(0)
         .reports("copied 2 files, 5 bytes; 306 were there already\n");
-    fs::remove_file(work.join("things").join(PART)).unwrap();
+    for part in PARTS {
+        fs::remove_file(work.join("things").join(part)).unwrap();
+    }
     is_same(&folder, &work.join("things"));
 
     // One by one: names with a colon, links that are named, the home folder.
@@ -153,6 +161,7 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
     assert_eq!(fs::read(work.join("renamed")).unwrap(), b"here");
     assert_eq!(fs::read(work.join("leads")).unwrap(), b"not there");
     refuses(&site, &work);
+    leaves_alone(&site, &work);
     end(&site, lead);
     site.is_saved("demo", 1);
 }
@@ -187,6 +196,54 @@ fn refuses(site: &Site, work: &Path) {
         .reports("not copied: pipe: it is no file, folder or link\n")
         .reports("error: 2 files or folders were not copied\n");
     assert_eq!(fs::read(work.join("odd/well")).unwrap(), b"well");
+}
+
+/// Checks that what was there keeps what no copy is to change, and what is odd is read all the same.
+fn leaves_alone(site: &Site, work: &Path) {
+    let odd = work.join("odd");
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(odd.join("pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
+    for (pipe, link) in [
+        (site.path("pipe"), site.path("to-pipe")),
+        (odd.join("pipe"), odd.join("to-pipe")),
+    ] {
+        symlink("pipe", &link).unwrap();
+        assert!(fs::metadata(pipe).unwrap().file_type().is_fifo());
+    }
+    for (source, to, side) in [
+        ("demo:odd/well", "pipe", "on this computer"),
+        ("demo:odd/well", "to-pipe", "on this computer"),
+        ("well", "demo:odd/pipe", "in the container"),
+        ("well", "demo:odd/to-pipe", "in the container"),
+    ] {
+        site.run(&["cp", source, to])
+            .is(1)
+            .reports(&format!("something else has its name {side}\n"));
+    }
+    for top in [site.path(""), odd.clone()] {
+        let kind = fs::symlink_metadata(top.join("pipe")).unwrap().file_type();
+        assert!(kind.is_fifo() && top.join("to-pipe").is_symlink());
+    }
+
+    // A folder into which content is copied, and one within that.
+    let mode = |path: &str| fs::metadata(work.join(path)).unwrap().mode() & 0o7777;
+    fs::create_dir_all(site.path("some/within")).unwrap();
+    fs::create_dir(odd.join("within")).unwrap();
+    fs::set_permissions(odd.join("within"), Permissions::from_mode(0o2700)).unwrap();
+    fs::set_permissions(&odd, Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(site.path("some/within"), Permissions::from_mode(0o750)).unwrap();
+    site.run(&["cp", "some/.", "demo:odd"]).is(0);
+    assert_eq!((mode("odd"), mode("odd/within")), (0o1777, 0o2750));
+
+    let late = SystemTime::UNIX_EPOCH + Duration::from_secs(10_000_000_000);
+    let file = File::open(odd.join("well")).unwrap();
+    file.set_times(FileTimes::new().set_modified(late)).unwrap();
+    site.run(&["ls", "demo:odd"]).is(0).prints(" well\n");
+    site.run(&["cat", "demo:/proc/version"])
+        .is(0)
+        .prints("Linux version ");
 }
 
 /// The part of a large file that is being copied into this folder; none before there is one of so

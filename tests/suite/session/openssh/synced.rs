@@ -1,6 +1,7 @@
 //! What `xdrive sync` sends, deletes and leaves alone.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use rustix::process::Signal;
@@ -110,6 +111,7 @@ fn a_folder_is_sent_as_git_sees_it_and_only_what_is_asked_for_is_deleted() {
         ]
     );
 
+    keeps_what_rules_may_keep(&site, &delete, &here, &there);
     let watching = site.start(&[&delete[..], &["--watch"]].concat());
     write(&here, &[("new/file", "new"), ("new/x.log", "ignored")]);
     fs::remove_file(here.join("kept.log")).unwrap();
@@ -139,6 +141,19 @@ fn a_folder_is_sent_as_git_sees_it_and_only_what_is_asked_for_is_deleted() {
     }
     end(&site, lead);
     site.is_saved("demo", 1);
+}
+
+/// Checks that nothing is deleted where rules cannot be read.
+fn keeps_what_rules_may_keep(site: &Site, delete: &[&str], here: &Path, there: &Path) {
+    let rules = here.join("a/.gitignore");
+    fs::remove_file(&rules).unwrap();
+    symlink(".gitignore", &rules).unwrap();
+    site.run(delete)
+        .is(1)
+        .reports("/project/a/.gitignore cannot be read: ");
+    assert!(there.join("a/data/set").exists());
+    fs::remove_file(&rules).unwrap();
+    write(here, &[("a/.gitignore", "data\n")]);
 }
 
 #[test]
