@@ -339,6 +339,10 @@ pub struct Options {
     pub arch: Option<ArchChoice>,
     /// The configured architecture, which is for new drives alone.
     pub new_arch: Option<ArchChoice>,
+    /// The configured size in GiB, likewise.
+    pub new_size: Option<u32>,
+    /// The configured image, likewise.
+    pub new_image: Option<String>,
     /// Whether only the free tier's types are launched, on demand unless a market is named.
     pub is_free: bool,
     /// The market.
@@ -418,6 +422,8 @@ impl Options {
             arch: flags.arch,
             // A type on the command line decides the architecture.
             new_arch: config.arch.filter(|_| !names_types),
+            new_size: config.size,
+            new_image: config.image,
             // Chosen as a whole: a type on the command line replaces configured resources, too.
             requirements: flags.requirements.or(requirements),
             market: flags
@@ -429,9 +435,9 @@ impl Options {
             max_price: flags.max_price.or(config.max_price),
             ami: flags.ami.or(config.ami),
             leave_zone: flags.leave_zone || config.leave_zone,
-            size: flags.size.or(config.size),
+            size: flags.size,
             speed,
-            image: flags.image.or(config.image),
+            image: flags.image,
             places: flags.places.or(Places {
                 mounts: config.mount,
                 docker: config.docker,

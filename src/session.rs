@@ -111,6 +111,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     }
     session.agree_to_discard(&drive).await?;
     session.refuse_unadopted(&drive).await?;
+    session.take_up_new(&drive)?;
     session.check_request(&drive)?;
     session.refuse_unmade(&drive).await?;
     if is_dry_run {

@@ -6,9 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, anyhow};
 
-use super::flags::Reach;
 use super::{Context, key, proxy, ssh_config};
-use crate::config::SUFFIX;
+use crate::config::{Config, SUFFIX};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
 use crate::session;
@@ -26,10 +25,6 @@ pub struct Args {
     /// The folder or file to open.
     #[arg(value_name = "PATH", default_value = "/work")]
     pub path: OsString,
-
-    /// How hosts are reached.
-    #[command(flatten)]
-    pub reach: Reach,
 }
 
 /// Opens it. Returns the exit code.
@@ -43,7 +38,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
              \"Remote-SSH: Connect to Host\" there, with {host}"
         ))
     })?;
-    let reach = super::reach(args.reach, &paths)?;
+    // What VS Code runs has no flags either: `xdrive proxy`, by the configuration.
+    let reach = Config::read(&paths)?.reach();
     let request = super::request_in(args.drive, false, reach);
     super::block_on(async {
         let cloud = context.open(&paths).await?;

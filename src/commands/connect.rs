@@ -11,7 +11,6 @@ use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
 use crate::ids::{ContainerName, DriveAt, DriveIn, SubnetId};
-use crate::launch::image;
 use crate::report::Report;
 use crate::session::{self, Named, Request, Task};
 use crate::ssh::escape;
@@ -367,34 +366,6 @@ fn divided(
     }
 }
 
-/// Adds what the image's `devcontainer.json` describes, if it has one, to what is asked for.
-fn add_described(options: &mut Options, named: Option<&mut Named>) -> Result<(), Failure> {
-    let forwards = &mut options.forwards;
-    let (image, places) = match named {
-        Some(named) => (named.image.as_deref(), &mut named.places),
-        None => (options.image.as_deref(), &mut options.places),
-    };
-    let Some(build) = image.map(image::build).transpose()?.flatten() else {
-        return Ok(());
-    };
-    for forward in build.forwards {
-        if forwards.iter().all(|it| it.port != forward.port) {
-            forwards.push(forward);
-        }
-    }
-    if !build.mounts.is_empty() {
-        places.mounts.get_or_insert(build.mounts);
-    }
-    if !build.ignored.is_empty() {
-        Report::stderr().print(&format!(
-            "not honoured in the devcontainer.json of {}: {}",
-            build.name,
-            build.ignored.join(", ")
-        ));
-    }
-    Ok(())
-}
-
 /// The request: flags over configuration.
 pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let launch = args.launch.options();
@@ -426,7 +397,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         }
     };
     let DriveIn { drive, container } = args.drive;
-    let (mut named, image, places) = divided(container, args.image, args.places.into());
+    let (named, image, places) = divided(container, args.image, args.places.into());
     let takes_git = !args.along.no_git && !config.no_git;
     let takes_logins = !args.along.no_registry_login;
     let flags = Options {
@@ -454,13 +425,12 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         reach: args.reach.into(),
         ..launch.map_err(|error| Failure::new(Exit::Usage, error))?
     };
-    let mut options = Options::choose(flags, config);
-    add_described(&mut options, named.as_mut())?;
+    let options = Options::choose(flags, config);
     let (drive, fork_of) = match drive.generation {
         Some(generation) => (drive.name.at(generation), Some(drive)),
         None => (drive.name, None),
     };
-    Ok(Request {
+    let mut request = Request {
         drive,
         named,
         fork_of,
@@ -482,5 +452,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         task: Task::Connect,
         examination: None,
         credentials: None,
-    })
+    };
+    request.add_described()?;
+    Ok(request)
 }

@@ -16,7 +16,7 @@ mod sweep;
 mod throwaway;
 mod unusable;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
@@ -43,6 +43,7 @@ use super::tags::{Identity, Note, Settings};
 use super::timing::Timing;
 
 pub use checkpoint::Checkpoint;
+pub use leave::is_left;
 pub use unusable::{How, UnusableHost};
 
 /// How new instances and volumes are made.
@@ -312,6 +313,9 @@ pub struct Reconciler<H: Hosts> {
     reported_ended: BTreeSet<InstanceId>,
     /// Instances that were reported not to answer.
     reported_silent: BTreeSet<InstanceId>,
+    /// Whether getting ready was interrupted: no further pool is tried. Shared with the run, which is
+    /// interrupted while a step is carried out.
+    is_ending: Rc<Cell<bool>>,
     /// Shared with the run, which emits events while a step is carried out.
     events: Rc<RefCell<dyn FnMut(Event)>>,
 }
@@ -349,6 +353,7 @@ impl<H: Hosts> Reconciler<H> {
             root_devices: BTreeMap::new(),
             reported_ended: BTreeSet::new(),
             reported_silent: BTreeSet::new(),
+            is_ending: Rc::default(),
             events: Rc::new(RefCell::new(events)),
         }
     }
@@ -362,6 +367,12 @@ impl<H: Hosts> Reconciler<H> {
     /// and only then, so that the choice and the first sweeps run in parallel.
     pub fn choose_pools(&mut self, choose: Choose) {
         self.choose = Some(choose);
+    }
+
+    /// Makes a new drive of this size, and gives the drive these settings, from now on.
+    pub fn want_new(&mut self, size: GibiBytes, settings: Settings) {
+        self.wanted.size = size;
+        self.wanted.settings = settings;
     }
 
     /// Records no note of this session from now on.
@@ -395,11 +406,13 @@ impl<H: Hosts> Reconciler<H> {
     ///
     /// `interrupts` counts SIGINT, SIGTERM and a closed terminal. The first one while getting ready
     /// turns the goal into [`Goal::Ended`]. Later ones, and the first while saving, end the waiting
-    /// once no instance runs any more; before that they are answered by [`Event::CannotStop`].
+    /// once no instance runs any more; before that they are answered by [`Event::CannotStop`]. A goal
+    /// that the same run reaches later ([`Goal::goes_on_later`]) is stopped between two steps.
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
         // Launches of an earlier run, whose host was used, do not count.
         self.overlay.me.launches = 0;
         self.overlay.me.failed.clear();
+        self.is_ending.set(false);
         // On the heap: the futures of the SDK's calls are large.
         Box::pin(run::Run::new(goal, self.left.clone()).run(self, interrupts)).await
     }

@@ -1,6 +1,7 @@
 //! A run that cannot go on safely: why, what is still billed, and the commands that resolve it.
 
 use std::fmt;
+use std::iter;
 use std::str::FromStr;
 
 use serde::ser::SerializeStruct as _;
@@ -85,6 +86,8 @@ pub enum Why {
     CopyFailed(SnapshotId),
     /// `--from` names nothing of this drive, or something that cannot be used.
     From(Head, &'static str),
+    /// `--from` names this, and another lineage is mounted on a running instance.
+    Mounted(Head),
 }
 
 /// A resource that is still billed.
@@ -239,23 +242,33 @@ impl Stuck {
     #[must_use]
     pub fn commands(&self, drive: &DriveName) -> Vec<String> {
         let from = |head: &dyn fmt::Display| format!("xdrive connect {drive} --from {head}");
-        let heads: Vec<String> = match &self.why {
+        let snapshots = || {
+            self.left.0.iter().filter_map(|thing| match thing {
+                Thing::Snapshot(id, _) => Some(id),
+                Thing::Instance(_) | Thing::Volume(..) => None,
+            })
+        };
+        let shown = || format!("xdrive list {drive} -v");
+        match &self.why {
             Why::Forked(heads) => heads.iter().map(|(head, _)| from(head)).collect(),
             Why::Unsound { ways, .. } => ways.iter().map(|head| from(head)).collect(),
             Why::NewestFailed { older, .. } => {
                 let older = older.clone().map_or(Head::Empty, Head::Snapshot);
                 vec![from(&older)]
             }
-            Why::SnapshotsFail(volume) | Why::VolumeError(volume) | Why::Damaged(volume, _) => {
-                let snapshots = self.left.0.iter().filter_map(|thing| match thing {
-                    Thing::Snapshot(id, _) => Some(from(id)),
-                    Thing::Instance(_) | Thing::Volume(..) => None,
-                });
-                match self.why {
-                    Why::SnapshotsFail(_) => vec![from(volume)],
-                    _ if snapshots.clone().next().is_none() => vec![from(&Head::Empty)],
-                    _ => snapshots.collect(),
+            Why::SnapshotsFail(volume) => vec![from(volume)],
+            Why::VolumeError(_) | Why::Damaged(..) => {
+                let older: Vec<String> = snapshots().map(|id| from(id)).collect();
+                if older.is_empty() {
+                    vec![from(&Head::Empty)]
+                } else {
+                    older
                 }
+            }
+            Why::Unreadable(things) => {
+                let is_readable = |id: &&SnapshotId| things.iter().all(|(it, _)| it != id.as_str());
+                let readable = snapshots().filter(is_readable).map(|id| from(id));
+                readable.chain(iter::once(shown())).collect()
             }
             Why::Leaving(Leaving::Deleted) | Why::CopyFailed(_) | Why::SavedSince(_) => {
                 vec![format!("xdrive delete {drive}")]
@@ -265,15 +278,15 @@ impl Stuck {
                 format!("xdrive rename {to} ANOTHER"),
                 format!("xdrive rename {drive} ANOTHER"),
             ],
-            Why::NotNew => vec![format!("xdrive list {drive} -v")],
-            Why::NotAtRest => vec![format!("xdrive stop {drive}")],
-            Why::NothingSaved => vec![format!("xdrive connect {drive}")],
-            _ => Vec::new(),
-        };
-        if heads.is_empty() {
-            return vec![format!("xdrive connect {drive} --from VOLUME|SNAPSHOT")];
+            Why::NotNew | Why::From(..) => vec![shown()],
+            // Later, it may have ended or answer again.
+            Why::NotAtRest | Why::Mounted(_) | Why::Unreachable(_) | Why::NeverEnds(_) => {
+                vec![format!("xdrive stop {drive}")]
+            }
+            Why::NothingSaved | Why::NoHost(_) | Why::NoVolume(_) => {
+                vec![format!("xdrive connect {drive}")]
+            }
         }
-        heads
     }
 }
 
@@ -435,6 +448,44 @@ impl fmt::Display for Why {
                 write!(f, "EC2 could not make {}: the copy failed", copy.of("the drive"))
             }
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
+            Self::Mounted(head) => write!(
+                f,
+                "--from {head}: another lineage is mounted on a running instance, and is saved first"
+            ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_can_be_typed() {
+        let drive: DriveName = "demo".parse().unwrap();
+        let instance: InstanceId = "i-1".parse().unwrap();
+        let [read, unread]: [SnapshotId; 2] = ["snap-1", "snap-2"].map(|id| id.parse().unwrap());
+        let commands = |why| {
+            let left = [&read, &unread].map(|id| Thing::Snapshot(id.clone(), 8));
+            let stuck = Stuck {
+                why,
+                left: Left(left.to_vec()),
+            };
+            stuck.commands(&drive)
+        };
+        assert_eq!(
+            commands(Why::NeverEnds(instance.clone())),
+            ["xdrive stop demo"]
+        );
+        assert_eq!(commands(Why::Unreachable(instance)), ["xdrive stop demo"]);
+        let head = Head::Snapshot(read.clone());
+        assert_eq!(commands(Why::Mounted(head.clone())), ["xdrive stop demo"]);
+        let failed = Why::From(head, "this snapshot failed");
+        assert_eq!(commands(failed), ["xdrive list demo -v"]);
+        let unreadable = Why::Unreadable(vec![(unread.to_string(), "no kind".to_owned())]);
+        assert_eq!(
+            commands(unreadable),
+            ["xdrive connect demo --from snap-1", "xdrive list demo -v"]
+        );
     }
 }

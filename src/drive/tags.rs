@@ -277,10 +277,16 @@ pub fn snapshot(
     tags
 }
 
+/// The tag of a snapshot's kind.
+#[must_use]
+pub fn of_kind(kind: SnapshotKind) -> Tags {
+    Tags::from([(KIND.to_owned(), kind.as_str().to_owned())])
+}
+
 fn written(own: &SnapshotTags) -> Tags {
     let mut tags = Tags::new();
     tags.insert(GENERATION.to_owned(), own.generation.to_string());
-    tags.insert(KIND.to_owned(), own.kind.as_str().to_owned());
+    tags.extend(of_kind(own.kind));
     tags.insert(OP.to_owned(), own.op.clone());
     tags.extend(own.uuid.map(identified).unwrap_or_default());
     if own.number > 0 {

@@ -143,6 +143,13 @@ impl Error {
         self.code == "MissingParameter" && self.message.contains("snapshotId")
     }
 
+    /// Whether the instance of a launch's client token was terminated since (EC2 user guide, *Ensuring
+    /// idempotency*).
+    #[must_use]
+    pub fn is_over_already(&self) -> bool {
+        self.code == "IdempotentInstanceTerminated"
+    }
+
     /// Whether EC2 throttled the request, without carrying it out. Limits that pass more slowly
     /// (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {

@@ -70,6 +70,11 @@ pub(crate) async fn adopt(
             _ => look(&session.cloud.ec2, &copied.0).await,
         };
         match found {
+            // A volume that was taken from its host by force; the copy was marked before the look.
+            Look::Ext4(left) if left != kind => {
+                let ec2 = &session.cloud.ec2;
+                ec2.tag(copied.0.as_str(), &tags::of_kind(left)).await?;
+            }
             Look::Ext4(_) => {}
             Look::Other(what) => {
                 let (drive, command) = (&session.request.drive, &session.cloud.command);

@@ -9,7 +9,6 @@ use super::preflight::DriveFacts;
 use super::state::Session;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
-use crate::drive::stuck::Head;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Market, Zone};
 use crate::failure::Failure;
@@ -46,7 +45,7 @@ impl Session {
     /// The terms of a launch for the drive.
     pub(super) fn terms_of(&self, drive: &DriveFacts) -> Result<Terms, Failure> {
         let request = &self.request;
-        let is_new = drive.largest.is_none() || request.from == Some(Head::Empty);
+        let is_new = self.begins_anew(drive);
         let drive = (&request.drive, &drive.settings);
         terms(&request.options, drive, is_new, &self.cloud)
     }

@@ -4,10 +4,11 @@ use anyhow::anyhow;
 
 use super::ending::Ending;
 use super::lookup::Listing;
-use super::preflight::{DriveFacts, is_left};
+use super::preflight::DriveFacts;
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
+use crate::drive::reconcile::is_left;
 use crate::drive::tags::{self, SnapshotKind, SnapshotTags, VolumeTags};
 use crate::drive::{CopyOrder, CopySource};
 use crate::drive::{Goal, Outcome};

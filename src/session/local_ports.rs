@@ -43,6 +43,8 @@ pub(super) fn check_ports(options: &Options) -> Result<(), Failure> {
     }
     let forwards = options.forwards.iter().map(|it| (it.interface, it.port));
     let jupyter = jupyter_port(options).map(|port| (Interface::Loopback, port));
+    // Held until all are looked at: two that want the same port are found, too.
+    let mut held = Vec::new();
     for (interface, port) in forwards.chain(jupyter) {
         let addresses: &[&str] = match interface {
             Interface::Loopback => &["127.0.0.1", "::1"],
@@ -60,7 +62,8 @@ pub(super) fn check_ports(options: &Options) -> Result<(), Failure> {
                     return Err(busy(port));
                 }
                 // A port that cannot be had for another reason is that forward's own error.
-                Err(_) | Ok(_) => {}
+                Err(_) => {}
+                Ok(listener) => held.push(listener),
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::ssh::UserKey;
 use crate::transfer::{PartError, Servers, Stop, show};
 
 /// The exit code of a program whose reader leaves early, as in `xdrive cat … | head`: that of SIGPIPE.
-const READER_LEFT: u8 = 128 + 13;
+pub(super) const READER_LEFT: u8 = 128 + 13;
 
 /// What to look at.
 pub(crate) struct Look {

@@ -10,12 +10,13 @@ use anyhow::anyhow;
 use super::lookup::{Listing, may_retry, report_retry};
 use super::prompt::or_interrupted;
 use super::start::no_named;
-use super::state::Session;
+use super::state::{Session, settings};
 use crate::cloud::Cloud;
 use crate::config::Options;
+use crate::drive::reconcile::is_left;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, SnapshotTags, VolumeTags};
-use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, SnapshotState, Volume, VolumeState};
+use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, SnapshotState, Volume};
 use crate::failure::{Exit, Failure};
 use crate::ids::Generation;
 use crate::launch::image;
@@ -32,12 +33,6 @@ pub(super) struct DriveFacts {
     pub(super) volumes: Vec<Volume>,
     /// Its snapshots.
     pub(super) snapshots: Vec<Snapshot>,
-}
-
-/// Whether the volume is part of a drive, and there.
-pub(super) fn is_left(volume: &Volume) -> bool {
-    !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
-        && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
 }
 
 impl DriveFacts {
@@ -130,6 +125,33 @@ impl Session {
         })
     }
 
+    /// Takes what the configuration has for new drives, where `drive` is one.
+    pub(super) fn take_up_new(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        if !self.begins_anew(drive) {
+            return Ok(());
+        }
+        let options = &mut self.request.options;
+        options.size = options.size.or(options.new_size);
+        if options.image.is_none()
+            && let Some(image) = options.new_image.take()
+        {
+            image::check_image(&image)?;
+            options.image = Some(image);
+            if self.request.named.is_none() {
+                self.request.add_described()?;
+            }
+        }
+        let options = &self.request.options;
+        let size = options.size.unwrap_or(self.cloud.size);
+        self.reconciler.want_new(size, settings(options));
+        Ok(())
+    }
+
+    /// Whether the drive begins with an empty volume.
+    pub(super) fn begins_anew(&self, drive: &DriveFacts) -> bool {
+        drive.largest.is_none() || self.request.from == Some(Head::Empty)
+    }
+
     /// Refuses a new drive without an image for each container, a drive that would have to shrink,
     /// and a speed, of the options or the drive's settings, that its volume cannot have.
     pub(super) fn check_request(&self, drive: &DriveFacts) -> Result<(), Failure> {
@@ -140,8 +162,12 @@ impl Session {
         {
             return Err(no_named(&self.request, named));
         }
-        check_size(name, options, drive.largest, &self.cloud)?;
-        check_speed(name, options, &drive.settings, drive.largest, &self.cloud)
+        if drive.largest.is_none() && options.image.is_none() {
+            image::check_default(&self.cloud.image)?;
+        }
+        let largest = drive.largest.filter(|_| !self.begins_anew(drive));
+        check_size(name, options, largest)?;
+        check_speed(name, options, &drive.settings, largest, &self.cloud)
     }
 
     /// Refuses a drive whose `owner` is another caller, unless `may_be`. A drive without an owner
@@ -199,21 +225,10 @@ fn check_speed(
     checked.map_err(|(why, hint)| Failure::new(Exit::Usage, anyhow!(why)).hint(hint))
 }
 
-/// Refuses a size below that of the drive's `largest` part, and a new drive without an image.
-fn check_size(
-    drive: &str,
-    options: &Options,
-    largest: Option<GibiBytes>,
-    cloud: &Cloud,
-) -> Result<(), Failure> {
-    let Some(largest) = largest else {
-        return match options.image {
-            Some(_) => Ok(()),
-            None => image::check_default(&cloud.image),
-        };
-    };
-    match options.size {
-        Some(size) if size < largest => Err(Failure::new(
+/// Refuses a size below that of the `largest` part that the drive goes on from.
+fn check_size(drive: &str, options: &Options, largest: Option<GibiBytes>) -> Result<(), Failure> {
+    match (options.size, largest) {
+        (Some(size), Some(largest)) if size < largest => Err(Failure::new(
             Exit::Usage,
             anyhow!("{drive} has {largest} GiB, and a drive cannot shrink to {size} GiB"),
         )

@@ -7,7 +7,7 @@ use super::outcome::run_failure;
 use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
-use crate::drive::reconcile::RunError;
+use crate::drive::reconcile::{RunError, is_left};
 use crate::drive::tags::{self, Leaving};
 use crate::drive::{Goal, Left, Outcome, Stuck};
 use crate::ec2::Snapshot;
@@ -61,7 +61,7 @@ impl Session {
         }
         let there = Listing::of(&self.cloud.ec2, to).await?;
         let is_free = there.instances.iter().all(|it| it.state.is_over())
-            && there.volumes.is_empty()
+            && !there.volumes.iter().any(is_left)
             && there.snapshots.is_empty();
         if is_free {
             return Ok(());

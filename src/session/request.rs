@@ -15,6 +15,7 @@ use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
 use crate::ids::{ContainerName, DriveAt, DriveIn, DriveName};
 use crate::launch::image;
+use crate::report::Report;
 
 /// The default lease: how long an instance runs on without a sign of life from here. Longer than a
 /// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
@@ -219,6 +220,34 @@ impl Request {
     #[must_use]
     pub(super) fn may_restart(&self) -> bool {
         matches!(self.task, Task::Run { tries: Some(_), .. })
+    }
+
+    /// Adds what the image's `devcontainer.json` describes, if it has one, to what is asked for.
+    pub fn add_described(&mut self) -> Result<(), Failure> {
+        let options = &mut self.options;
+        let (image, places) = match &mut self.named {
+            Some(named) => (named.image.as_deref(), &mut named.places),
+            None => (options.image.as_deref(), &mut options.places),
+        };
+        let Some(build) = image.map(image::build).transpose()?.flatten() else {
+            return Ok(());
+        };
+        for forward in build.forwards {
+            if options.forwards.iter().all(|it| it.port != forward.port) {
+                options.forwards.push(forward);
+            }
+        }
+        if !build.mounts.is_empty() {
+            places.mounts.get_or_insert(build.mounts);
+        }
+        if !build.ignored.is_empty() {
+            Report::stderr().print(&format!(
+                "not honoured in the devcontainer.json of {}: {}",
+                build.name,
+                build.ignored.join(", ")
+            ));
+        }
+        Ok(())
     }
 
     /// Refuses what needs a terminal without one, a busy port that may not be replaced, and a

@@ -2,6 +2,7 @@
 //! is launched for that, and no lease begins. What they print goes on after a lost connection, at the
 //! byte up to which it was shown.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -10,6 +11,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::cost::Cost;
+use super::look::READER_LEFT;
 use super::prompt::{or_interrupted, unless_ended};
 use super::reconnect::Reconnector;
 use super::request::{Request, Task};
@@ -140,6 +142,7 @@ impl Shown {
                 .await?
             {
                 Reading::Over => return Ok(0),
+                Reading::ReaderLeft => return Ok(READER_LEFT),
                 Reading::Lost(why) => why,
             };
             host = match reconnector.after_loss(&mut lost, &why).await {
@@ -171,7 +174,12 @@ impl Shown {
                 reconnector.report_again(since.elapsed());
             }
             reconnector.report_missing(self.add(&piece), self.is_on_record);
-            (self.show)(piece.is_output, &piece.bytes)?;
+            match (self.show)(piece.is_output, &piece.bytes) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                    return Ok(Reading::ReaderLeft);
+                }
+                shown => shown?,
+            }
         }
     }
 
@@ -203,6 +211,8 @@ impl Shown {
 enum Reading {
     /// There is nothing more.
     Over,
+    /// Nobody reads what is shown any more (`| head`).
+    ReaderLeft,
     /// The connection was lost, for this reason.
     Lost(String),
 }

@@ -15,7 +15,7 @@ use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
 use crate::clock::BootTime;
 use crate::cloud::Cloud;
-use crate::config::GitUser;
+use crate::config::{GitUser, Options};
 use crate::drive::event::Event;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
@@ -115,13 +115,7 @@ impl Session {
             offers: Vec::new(),
             size: options.size.unwrap_or(cloud.size),
             lease: request.lease(),
-            settings: Settings::new(
-                options.image.as_deref(),
-                options.requirements.as_ref(),
-                options.size,
-            )
-            .with_speed(options.speed)
-            .scratch(options.scratch),
+            settings: settings(options),
             note: request.note.clone(),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
@@ -184,7 +178,7 @@ impl Session {
         let (interrupts, mut interrupted) = watch::channel(0);
         // A closed terminal or a SIGTERM asks for the save, which is under way already; only a
         // person at the keyboard may stop waiting for it.
-        let saving = !goal.is_mounted();
+        let saving = !goal.is_mounted() && !goal.goes_on_later();
         let mut asked = None;
         let mut ticking = pin!(self.report.keep_ticking());
         let mut work = pin!(self.reconciler.run(goal, &mut interrupted));
@@ -218,7 +212,8 @@ impl Session {
         let request = &self.request;
         let lease = request.lease();
         let session = self.reconciler.session().clone();
-        // Another image or other mounts would end a shell in the container as it is, and variables are brought first.
+        // Another image or other mounts would end a shell in the container as it is, and variables are
+        // brought first.
         let options = &request.options;
         let is_shell = request.is_shell()
             && request.named.is_none()
@@ -234,4 +229,12 @@ impl Session {
         let hosts = self.reconciler.hosts();
         hosts.will_arrive((&session, &self.owner), lease, drive, shell);
     }
+}
+
+/// The settings that the drive gets by these options.
+pub(super) fn settings(options: &Options) -> Settings {
+    let (image, size) = (options.image.as_deref(), options.size);
+    Settings::new(image, options.requirements.as_ref(), size)
+        .with_speed(options.speed)
+        .scratch(options.scratch)
 }

@@ -6,13 +6,18 @@
 //! asked. With a proxy command only the user's CIDRs are authorized.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use super::Plan;
 use crate::drive::HostError;
 use crate::ec2::Cidr;
+use crate::retry::retry;
 
 /// AWS's service that answers with its caller's IPv4 address.
 const SERVICE: &str = "https://checkip.amazonaws.com";
+
+/// The pauses before it is asked again: a line that loses a packet must not end a session.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// The environment variables that send requests through a proxy.
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -50,7 +55,7 @@ impl Plan {
         let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
             // It would return the proxy's address, which SSH does not use.
             Some(name) => Err(format!("it would be asked through the proxy of {name}")),
-            None => self.ec2.get(service).await,
+            None => retry(&PAUSES, Result::is_err, || self.ec2.get(service)).await,
         };
         answer
             .and_then(|answer| address(&answer))

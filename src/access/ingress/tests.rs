@@ -446,6 +446,7 @@ async fn every_call_may_fail_in_every_way_and_leaves_one_group_and_one_rule() {
 #[tokio::test]
 async fn an_address_service_is_believed_when_it_answers_with_an_address() {
     let (url, server) = answering(&[
+        b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\nconnection: close\r\n\r\n203.0.113.7\n",
         b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\nlog in!\r\n",
     ]);
@@ -463,7 +464,7 @@ async fn an_address_service_is_believed_when_it_answers_with_an_address() {
         "{why}"
     );
     assert!(hint.starts_with("--cidr"), "{hint}");
-    assert_eq!(server.join().unwrap().len(), 2);
+    assert_eq!(server.join().unwrap().len(), 3);
     // An endpoint is in AWS's place here: the service is not asked, though it is configured.
     assert_eq!(plan.from(None).await.unwrap(), []);
 }

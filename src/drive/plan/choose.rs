@@ -64,11 +64,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
         if volume.holder().is_some() {
             let instance = volume.holder().and_then(|id| seen.instance(id));
             return Some(match instance {
-                Some(instance) if instance.is_live() => {
-                    let problem = "another lineage is mounted on a running instance; save it first \
-                                   (xdrive stop)";
-                    view.stuck(Why::From(head.clone(), problem))
-                }
+                Some(instance) if instance.is_live() => view.stuck(Why::Mounted(head.clone())),
                 _ => super::recovery::release(view, volume)?,
             });
         }

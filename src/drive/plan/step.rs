@@ -57,6 +57,16 @@ impl Goal {
     pub fn is_mounted(&self) -> bool {
         matches!(self, Self::Ready { .. } | Self::Throwaway)
     }
+
+    /// Whether an interrupt stops the way to it between two steps: nobody works on the drive, nothing
+    /// runs that costs by the second, and the same goal goes on from there.
+    #[must_use]
+    pub fn goes_on_later(&self) -> bool {
+        matches!(
+            self,
+            Self::Deleted { .. } | Self::Renamed(_) | Self::Copied(_)
+        )
+    }
 }
 
 /// One step of the plan.

@@ -8,6 +8,7 @@ use super::super::source::{CopyOrder, CopySource};
 use super::super::tags;
 use super::act::may_have_happened;
 use super::{Reconciler, RunError};
+use crate::ec2::{Snapshot, SnapshotState, Tags};
 
 /// How old a look may be on which a new drive is made of a copy.
 const LOOK_LIFE: Duration = Duration::from_secs(5);
@@ -27,16 +28,30 @@ impl<H: Hosts> Reconciler<H> {
         tags.extend(order.tags.clone());
         let copied = match &order.source {
             CopySource::Snapshot(source) => {
-                self.ec2.copy_snapshot(&order.region, source, &tags).await
+                let made = self.ec2.copy_snapshot(&order.region, source, &tags).await;
+                // EC2 answers with the id alone.
+                made.map(|id| Snapshot {
+                    id,
+                    state: SnapshotState::Pending,
+                    volume: None,
+                    size: 0,
+                    full_size: None,
+                    started: self.clock.now(),
+                    message: String::new(),
+                    tags: Tags::new(),
+                })
             }
-            CopySource::Volume(source) => {
-                let made = self.ec2.create_snapshot(source, &tags).await;
-                made.map(|snapshot| snapshot.id)
-            }
+            CopySource::Volume(source) => self.ec2.create_snapshot(source, &tags).await,
         };
         match copied {
-            Ok(id) => {
-                self.overlay.me.announced = Some(self.clock.boot());
+            Ok(mut copy) => {
+                let (id, at) = (copy.id.clone(), self.clock.boot());
+                self.overlay.me.announced = Some(at);
+                if copy.tags.is_empty() {
+                    copy.tags = tags;
+                }
+                // A list that does not show it yet must not have it made once more.
+                self.overlay.snapshots.insert(id.clone(), (copy, at));
                 Ok(id.to_string())
             }
             Err(error) => {

@@ -82,11 +82,7 @@ impl<H: Hosts> Reconciler<H> {
         if has_come {
             return Ok(());
         }
-        let is_left = |it: &&Volume| {
-            !matches!(it.state, VolumeState::Deleting | VolumeState::Deleted)
-                && !matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Root))
-        };
-        if let Some(volume) = volumes.iter().find(is_left) {
+        if let Some(volume) = volumes.iter().find(|it| is_left(it)) {
             return taken(volume.id.its());
         }
         match instances.iter().find(|it| !it.state.is_over()) {
@@ -119,12 +115,22 @@ impl<H: Hosts> Reconciler<H> {
             }
         };
         self.overlay.forks.insert(lineage, name.clone());
-        self.ec2
-            .tag(&head.to_string(), &tags::renamed(&name))
-            .await?;
+        let mut tags = tags::renamed(&name);
+        if let Head::Snapshot(_) = head {
+            // It may have come to this drive by a rename.
+            tags.extend(Leaving::none());
+        }
+        self.ec2.tag(&head.to_string(), &tags).await?;
         self.overlay.gone.insert(head.to_string());
         Ok(name)
     }
+}
+
+/// Whether the volume is part of a drive, and there.
+#[must_use]
+pub fn is_left(volume: &Volume) -> bool {
+    !matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted)
+        && !matches!(tags::read_volume(&volume.tags), Ok(VolumeTags::Root))
 }
 
 /// Whether `there`, a snapshot under the new name, may be of the drive of which `next` is the newest

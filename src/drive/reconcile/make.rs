@@ -37,6 +37,8 @@ impl<H: Hosts> Reconciler<H> {
         let mut last = None;
         if let Some(order) = self.overlay.launch.clone() {
             match Box::pin(self.send_launch(order)).await {
+                // The instance has been and is over: another order launches the next one.
+                Err(error) if error.is_over_already() => {}
                 Err(error) if is_elsewhere(&error) => last = Some(error),
                 answer => return Ok(answer?),
             }
@@ -66,6 +68,11 @@ impl<H: Hosts> Reconciler<H> {
         let (mut no_spot, mut over_quota) = (false, Vec::<Reached>::new());
         let (mut refused, mut no_spot_of_plan) = (Refusals::default(), None);
         for mut offer in offers {
+            if self.is_ending.get() {
+                return Err(RunError::Changed(
+                    "no instance is wanted any more".to_owned(),
+                ));
+            }
             if !refused.may_be_had(&offer) {
                 continue;
             }

@@ -117,7 +117,9 @@ impl Run {
     ) -> Option<Outcome> {
         if self.stop_waiting {
             let is_running = is_running(seen);
-            if matches!(next, Next::Wait(..)) && !is_running {
+            let may_stop = matches!(next, Next::Wait(..))
+                || (matches!(next, Next::Do(_)) && self.goal.goes_on_later());
+            if may_stop && !is_running {
                 self.report_waiting(None, seen, with);
                 return Some(self.conclude(Outcome::StoppedWaiting(Left::of(seen))));
             }
@@ -155,7 +157,7 @@ impl Run {
         }
     }
 
-    /// Carries out steps, one after the other, until one fails or getting ready is interrupted.
+    /// Carries out steps, one after the other, until one fails or an interrupt is to stop them.
     async fn act<H: Hosts>(
         &mut self,
         steps: Vec<Step>,
@@ -164,8 +166,9 @@ impl Run {
         interrupts: &mut watch::Receiver<u32>,
     ) -> Option<Outcome> {
         let getting_ready = self.is_getting_ready();
+        let may_stop = getting_ready || self.goal.goes_on_later();
         for step in steps {
-            if getting_ready && *interrupts.borrow() > self.received {
+            if may_stop && *interrupts.borrow() > self.received {
                 return None;
             }
             let began = with.clock.boot();
@@ -228,6 +231,7 @@ impl Run {
     ) -> Result<Option<String>, RunError> {
         let is_running = is_running(seen);
         let events = Rc::clone(&with.events);
+        let is_ending = Rc::clone(&with.is_ending);
         let mut acting = pin!(with.act(step, seen));
         loop {
             let answers = self.is_getting_ready() || is_running;
@@ -236,6 +240,7 @@ impl Run {
                 answer = &mut acting => return answer,
                 count = next_interrupt(interrupts, self.received), if answers => {
                     let event = if self.is_getting_ready() {
+                        is_ending.set(true);
                         self.interrupt_getting_ready()
                     } else {
                         self.received = count;

@@ -26,7 +26,14 @@ impl Leaving {
         Tags::from([(key.to_owned(), value)])
     }
 
-    /// Reads the marks of a snapshot. None are taken away: one that has come to its new name is its
+    /// The tags by which a snapshot that once came to its drive by a rename leaves it as a fork: under
+    /// the fork's name its old mark would count again.
+    #[must_use]
+    pub fn none() -> Tags {
+        Tags::from([(RENAMING.to_owned(), String::new())])
+    }
+
+    /// Reads the marks of a snapshot. A rename leaves them: one that has come to its new name is its
     /// drive's like any other.
     #[must_use]
     pub fn read(tags: &Tags) -> Option<Self> {
@@ -69,6 +76,11 @@ mod tests {
         };
         assert_eq!(marked("old", &[&renamed]), Some(renamed.clone()));
         assert_eq!(marked("new", &[&renamed]), None);
+        let mut as_fork: Tags = own("new.fork-1");
+        as_fork.extend(renamed.tags(&who));
+        assert_eq!(Leaving::read(&as_fork), Some(renamed.clone()));
+        as_fork.extend(Leaving::none());
+        assert_eq!(Leaving::read(&as_fork), None);
         let deleted = Leaving::Deleted;
         assert_eq!(marked("new", &[&renamed, &deleted]), Some(deleted.clone()));
         assert_eq!(marked("old", &[&renamed, &deleted]), Some(deleted));

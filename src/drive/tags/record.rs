@@ -95,13 +95,15 @@ impl Record {
         }
     }
 
-    /// Its tags.
+    /// Its tags. The price of one with a host is among them also where it is not known: that of a former
+    /// host must not stay.
     #[must_use]
     pub fn tags(&self) -> Tags {
+        let unknown = self.host.as_ref().map(|_| String::new());
         let values = [
             (HOST, self.host.clone()),
             (SINCE, self.since.map(|since| format!("{since:.0}"))),
-            (PRICE, self.price.map(Price::decimal)),
+            (PRICE, self.price.map(Price::decimal).or(unknown)),
             (NOTE, self.note.as_ref().map(Note::to_string)),
         ];
         values
@@ -145,6 +147,14 @@ mod tests {
         };
         assert_eq!(Record::read(&record.tags()), record);
         assert_eq!(Record::read(&Tags::new()), Record::default());
+        let mut tags = record.tags();
+        let next = Record {
+            host: Some("t3.small on demand in us-east-1a".to_owned()),
+            price: None,
+            ..record.clone()
+        };
+        tags.extend(next.tags());
+        assert_eq!(Record::read(&tags), next);
         let end = "2026-01-02T05:04:05Z".parse().unwrap();
         assert_eq!(record.lasted(end), Some(SignedDuration::from_hours(2)));
         assert!((record.dollars(end).unwrap() - 0.5).abs() < 1e-9);

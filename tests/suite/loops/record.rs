@@ -1,7 +1,8 @@
 //! The tags that record what a session launched.
 
 use xdrive::drive::pools::{Requirements, image_of};
-use xdrive::drive::tags::Settings;
+use xdrive::drive::stuck::Head;
+use xdrive::drive::tags::{Leaving, Record, Settings};
 use xdrive::ec2::Arch;
 
 use super::{Past, is_saved, world};
@@ -43,4 +44,46 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
         assert_eq!(own.requirements().unwrap(), Some(requirements), "{past:?}");
         assert_eq!(own.image(), Some("busybox"), "{past:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_price_of_a_former_host_does_not_stay() {
+    let world = world(Past::Crashed, FRESH).await;
+    let volumes = world.truth.volumes("demo").await.unwrap();
+    let volume = volumes
+        .iter()
+        .find(|it| it.tags.contains_key("xdrive:generation"));
+    let spot = [("xdrive:price".to_owned(), "0.5".to_owned())].into();
+    let volume = &volume.unwrap().id;
+    world.truth.tag(volume.as_str(), &spot).await.unwrap();
+    let report = world.run(Ask::Session(2), Trouble::default()).await;
+    assert!(is_saved(&report), "{report:#?}");
+    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
+    let record = Record::read(&newest.tags);
+    assert!(record.host.is_some_and(|host| host.contains("on demand")));
+    assert_eq!(record.price, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_once_came_by_a_rename_is_not_renamed_any_more_as_a_fork() {
+    let world = world(Past::Saved, FRESH).await;
+    let report = world.run(Ask::Session(2), Trouble::default()).await;
+    assert!(is_saved(&report), "{report:#?}");
+    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let renamed = [("xdrive:renaming".to_owned(), "demo".to_owned())].into();
+    for snapshot in &snapshots {
+        world
+            .truth
+            .tag(snapshot.id.as_str(), &renamed)
+            .await
+            .unwrap();
+    }
+    let oldest = snapshots.into_iter().min_by_key(|it| it.started).unwrap();
+    let from = Ask::From(Head::Snapshot(oldest.id), 3);
+    let report = world.run(from, Trouble::default()).await;
+    assert!(is_saved(&report), "{report:#?}");
+    let forks = world.truth.snapshots("demo.fork-1").await.unwrap();
+    assert_eq!(forks.len(), 1);
+    assert_eq!(Leaving::read(&forks[0].tags), None);
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use xdrive::drive::plan::Waiting;
 use xdrive::drive::reconcile::RunError;
+use xdrive::drive::stuck::Why;
 use xdrive::drive::{Event, Outcome};
 use xdrive::ec2::SnapshotState;
 use xdrive::local::Fault;
 
 use super::{Past, is_saved, world};
+use harness::simulation::wire::{Calls, Fault as Trial};
 use harness::simulation::{Ask, FRESH, RunReport, Trouble, World};
 
 /// Lets every pending snapshot fail, until so many have.
@@ -143,4 +145,23 @@ async fn no_capacity_anywhere_leaves_everything_as_it_was() {
         assert!(is_saved(&after), "{after:#?}");
         assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_whose_launch_lost_its_answer_is_replaced_after_its_end() {
+    let mut world = world(Past::Saved, FRESH).await;
+    world.hurry();
+    world.set("[boots]\n\"t3.medium\" = { seconds = 1, fails = true }\n");
+    let trouble = Trouble {
+        fault: Some((Calls::Changes, 1, Trial::Unanswered)),
+        ..Trouble::default()
+    };
+    let report = world.run(Ask::Session(2), trouble).await;
+    // Its client token belongs to an instance that is over.
+    let terminated = |event: &Event| matches!(event, Event::Failed { error, .. } if error.contains("Idempotent"));
+    assert!(!report.events.iter().any(terminated), "{report:#?}");
+    assert!(
+        matches!(&report.outcome, Some(Outcome::Stuck(stuck)) if matches!(stuck.why, Why::NoHost(3))),
+        "{report:#?}"
+    );
 }

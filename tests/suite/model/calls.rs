@@ -126,7 +126,8 @@ impl Call {
             Self::Rename(id) => world.rename(*id),
             Self::Fork(id) => world.set_aside(*id),
             Self::Copy(original, session, token) => {
-                world.copy_original(*original, *session, *token);
+                let (id, copy) = world.copy_original(*original, *session, *token);
+                return Ok(Made::Snapshot(id, copy));
             }
         }
         Ok(Made::Nothing)
@@ -286,7 +287,12 @@ impl Client {
             }
             (Step::Rename { snapshot, .. }, _) => self.gone(snapshot),
             (Step::Fork { head, .. }, _) => self.gone(head),
-            (Step::CopySnapshot(_), _) => self.know().me.announced = Some(now),
+            (Step::CopySnapshot(_), Made::Snapshot(id, record)) => {
+                let value = values::snapshot(id, &record);
+                let overlay = self.know();
+                overlay.me.announced = Some(now);
+                overlay.snapshots.insert(value.id.clone(), (value, now));
+            }
             _ => {}
         }
         Went::On

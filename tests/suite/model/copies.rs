@@ -76,7 +76,12 @@ impl Original {
 
 impl World {
     /// Makes a copy. A session that orders another one while it has one pays for two.
-    pub(super) fn copy_original(&mut self, original: Original, session: u8, token: u8) {
+    pub(super) fn copy_original(
+        &mut self,
+        original: Original,
+        session: u8,
+        token: u8,
+    ) -> (u8, Snapshot) {
         let mut earlier = self.ordered.iter();
         let has_one = earlier.any(|it| {
             it.session == session && it.token != token && self.snapshot(it.copy).is_some()
@@ -84,16 +89,17 @@ impl World {
         if has_one {
             self.broken.insert(Promise::CopiedTwice);
         }
-        let copy = self.add_copy(original, SnapshotState::Pending);
+        let (copy, made) = self.add_copy(original, SnapshotState::Pending);
         self.ordered.push(Ordered {
             copy,
             session,
             token,
         });
+        (copy, made)
     }
 
     /// A copy that was made right now.
-    pub(super) fn add_copy(&mut self, original: Original, state: SnapshotState) -> u8 {
+    pub(super) fn add_copy(&mut self, original: Original, state: SnapshotState) -> (u8, Snapshot) {
         let id = self.fresh_id();
         *self.bytes_mut(id) = Bytes {
             formatted: true,
@@ -110,8 +116,8 @@ impl World {
             mark: None,
             forked: Some(original),
         };
-        self.snapshots.push(Thing::new(id, copy, self.now));
-        id
+        self.snapshots.push(Thing::new(id, copy.clone(), self.now));
+        (id, copy)
     }
 
     /// Its user is told that the drive is a copy of `original`, which somebody may have deleted since.

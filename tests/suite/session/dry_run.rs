@@ -5,7 +5,9 @@ use std::process::Command;
 
 use xdrive::local::Fault;
 
-use super::simulated::{calls, connect, count, dry_run, paper, plant, traced, with_snapshot};
+use super::simulated::{
+    calls, connect, count, dry_run, in_the_cloud, paper, plant, traced, with_snapshot,
+};
 use super::site::Site;
 
 /// The prices of t3.medium in the folder's zones.
@@ -34,6 +36,25 @@ fn a_dry_run_names_pools_and_prices_and_changes_nothing() {
     // Two of them ask what else has the name of a new drive.
     assert!((5..=13).contains(&calls.len()), "{calls:?}");
     assert_eq!(site.drive("demo"), serde_json::Value::Null);
+}
+
+#[test]
+fn the_configured_size_is_that_of_new_drives_alone() {
+    let site = paper();
+    site.configure("size = \"200G\"\n");
+    dry_run(&site, T3)
+        .is(0)
+        .prints("demo is new: an empty volume of 200 GiB");
+    let snapshot = with_snapshot(&site, &[]);
+    let own = in_the_cloud(&site, async |ec2| {
+        ec2.snapshot(&snapshot).await.unwrap().unwrap().size
+    });
+    dry_run(&site, T3)
+        .is(0)
+        .prints(&format!("generation 1, {own} GiB"));
+    dry_run(&site, &[T3, &["--size", "300"]].concat())
+        .is(0)
+        .prints("generation 1, 300 GiB");
 }
 
 #[test]

@@ -7,7 +7,9 @@ use serde_json::Value;
 use xdrive::local::Fault;
 
 use super::json::document;
-use super::simulated::{count, in_the_cloud, paper, plant, traced, with_snapshot, with_volume};
+use super::simulated::{
+    SLOW, count, in_the_cloud, paper, plant, traced, with_snapshot, with_volume,
+};
 use super::site::Site;
 
 /// Makes a saved generation of `drive`.
@@ -189,9 +191,6 @@ fn a_copy_that_is_refused_leaves_nothing() {
     assert!(site.kinds("new").is_empty());
 }
 
-/// EC2's delay of a copy, on paper.
-const SLOW: &str = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
-
 #[test]
 fn a_fork_that_was_killed_after_its_call_is_finished_by_the_same_again() {
     let site = paper();
@@ -209,15 +208,17 @@ fn a_fork_that_was_killed_after_its_call_is_finished_by_the_same_again() {
 }
 
 #[test]
-fn ctrl_c_stops_the_waiting_and_not_the_copy() {
-    let site = paper();
-    with_generation(&site, "demo", 1, "clean");
-    site.set(SLOW);
-    let mut fork = site.start(&["fork", "demo", "new"]);
-    fork.reports("copying to new's snapshot");
-    fork.signal(Signal::INT);
-    fork.end().is(75).reports("EC2 goes on with the copy");
-    assert_eq!(site.kinds("new"), ["snapshot"]);
+fn a_signal_stops_the_waiting_and_not_the_copy() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let site = paper();
+        with_generation(&site, "demo", 1, "clean");
+        site.set(SLOW);
+        let mut fork = site.start(&["fork", "demo", "new"]);
+        fork.reports("copying to new's snapshot");
+        fork.signal(signal);
+        fork.end().is(75).reports("EC2 goes on with the copy");
+        assert_eq!(site.kinds("new"), ["snapshot"], "{signal:?}");
+    }
 }
 
 #[test]

@@ -360,6 +360,15 @@ fn a_busy_port_is_replaced_or_refused() {
         // Before anything was launched.
         site.is_saved("demo", 1);
     }
+    // Two that want the same one.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let twice = ["-L", &port, "--jupyter-port", &port, "--", "true"];
+    site.run(&[&exact[..], &twice].concat())
+        .is(69)
+        .reports(&format!("error: port {port} of this computer is busy\n"));
+    site.is_saved("demo", 1);
     // In the container it is known once that is up.
     let once = format!("7001:127.0.0.1:{}", echoing());
     let twice = format!("7001:localhost:{}", echoing());

@@ -6,7 +6,7 @@ use serde_json::Value;
 use xdrive::local::Fault;
 
 use super::json::document;
-use super::simulated::{paper, plant, with_saves, with_volume};
+use super::simulated::{SLOW, paper, plant, with_saves, with_volume};
 use super::site::Site;
 
 #[test]
@@ -90,9 +90,6 @@ fn a_drive_that_fails_does_not_keep_gc_from_the_others() {
     assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
     assert_eq!(site.kinds("train"), ["snapshot"]);
 }
-
-/// EC2's delays, on paper.
-const SLOW: &str = "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
 
 #[test]
 fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {

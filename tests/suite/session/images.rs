@@ -77,6 +77,26 @@ fn an_image_whose_user_is_not_root() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_configured_image_is_that_of_new_drives_alone() {
+    let site = Site::with_a_drive();
+    let other = site.path("other.tar");
+    fs::write(&other, image_with(&["chmod"])).unwrap();
+    site.run(&["connect", "demo", "--", "sh", "-c", "echo own >/own"])
+        .is(0);
+    site.configure(&format!("image = \"{}\"\n", other.display()));
+    let back = site.run(&["connect", "demo", "--", "cat", "/own"]);
+    assert_eq!(back.is(0).stdout, "own\n");
+    back.reports("started the container");
+    let new = site.run(&["connect", "new", "--", "sh", "-c", "command -v chmod"]);
+    new.is(0).reports("created the container");
+    // It travels with the drive: the configuration may have another one by then.
+    site.configure(&format!("image = \"{}\"\n", site.image()));
+    let again = site.run(&["connect", "new", "--", "sh", "-c", "command -v chmod"]);
+    again.is(0).reports("started the container");
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_image_whose_own_command_ends_at_once() {
     let site = Site::new();
     let dockerfile = "FROM scratch\nADD root.tar /\nENTRYPOINT [\"/bin/false\"]\nCMD [\"x\"]\n";

@@ -1,9 +1,10 @@
 //! Launches: pools in their order, terms, and the handling of missing capacity.
 
+use rustix::process::Signal;
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
 
-use super::simulated::{connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
+use super::simulated::{SLOW, connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
 
 /// A named type: no other is tried.
 const T3: &[&str] = &["--type", "t3.medium"];
@@ -28,6 +29,30 @@ fn pools_are_tried_in_the_order_of_their_price_with_one_line_each() {
         .map(|kind| ["a", "b", "c"].map(|zone| format!("no {kind} spot in us-east-1{zone}")));
     assert_eq!(tried, in_order.concat());
     assert_eq!(count(&ended, "RunInstances"), 6);
+}
+
+#[test]
+fn no_further_pool_is_tried_once_ctrl_c_asks_for_the_end() {
+    const TYPES: &str = "t3.medium,t3.large,m5.large,c5.large,r5.large,c6a.large";
+    let site = paper();
+    for instance_type in TYPES.split(',') {
+        plant(&site, Fault::no_capacity(instance_type, 99));
+    }
+    site.set(SLOW);
+    let image = site.image();
+    let mut command = site.command(&[
+        "connect", "demo", "--image", &image, "--type", TYPES, "--", "true",
+    ]);
+    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
+    let mut connect = site.start_command(command);
+    connect.reports("RunInstances");
+    connect.signal(Signal::INT);
+    let ended = connect.end();
+    ended.is(130).reports("interrupted: ending what was begun");
+    // Of 18; this process may have to wait for a processor.
+    let tried = count(&ended, "RunInstances");
+    assert!((1..9).contains(&tried), "{ended:?}");
+    assert_eq!(site.kinds("demo"), [""; 0]);
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! `xdrive delete` and `xdrive rename`: a drive at rest goes, or gets another name, whole.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 use xdrive::local::Fault;
 
-use super::simulated::{paper, plant, with_saves, with_snapshot, with_volume};
+use super::simulated::{SLOW, paper, plant, with_saves, with_snapshot, with_volume};
 use super::site::{SESSION, Site};
+use harness::eventually_within;
 
 #[test]
 fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
@@ -26,6 +29,37 @@ fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
     assert_eq!(site.kinds("train"), ["snapshot"]);
     let again = site.run(&["delete", "demo", "--yes"]);
     again.is(69).reports("error: there is no drive demo");
+}
+
+#[test]
+fn a_deletion_stops_between_two_calls_once_a_signal_asks_for_the_end() {
+    /// So many that a process which is given no processor for a while comes before half of them.
+    const SAVES: usize = 40;
+    for (call, signal) in [
+        ("CreateTags", Signal::INT),
+        ("DeleteSnapshot", Signal::TERM),
+    ] {
+        let site = paper();
+        with_saves(&site, "demo", SAVES);
+        site.set(SLOW);
+        let mut command = site.command(&["delete", "demo", "--yes"]);
+        command.env("XDRIVE_LOG", "xdrive::ec2=debug");
+        let mut delete = site.start_command(command);
+        delete.reports(call);
+        delete.signal(signal);
+        delete
+            .end()
+            .is(75)
+            .reports("stopped before the end of: delete demo")
+            .reports("the same again goes on: ");
+        let left = site.kinds("demo").len();
+        assert!(left > SAVES / 2, "{call}: {left}");
+        site.run(&["delete", "demo", "--yes"]).is(0);
+        // What is deleted is listed for a while.
+        let is_gone = || site.kinds("demo").is_empty();
+        let left = || format!("{call}: {:?}", site.kinds("demo"));
+        eventually_within(Duration::from_mins(1), left, is_gone);
+    }
 }
 
 #[test]

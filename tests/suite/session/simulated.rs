@@ -9,6 +9,10 @@ use super::site::{Ended, Site};
 use harness::cloud::{self, made_snapshot, until_available, volume_order};
 use harness::evidence::may_delete;
 
+/// An EC2 on paper with EC2's delays.
+pub(super) const SLOW: &str =
+    "plane = \"paper\"\ndelays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
+
 /// A site whose EC2 is on paper: nothing there needs a machine.
 pub(super) fn paper() -> Site {
     Site::with_settings("plane = \"paper\"\n")

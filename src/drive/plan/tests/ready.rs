@@ -346,7 +346,7 @@ fn a_choice_that_is_not_there_or_mounted_elsewhere_is_refused() {
     let seen = world(vec![orphan], vec![used], vec![snapshot(1, 1, 4)]);
     assert!(matches!(
         why(from(Head::Snapshot(snap(1)), &seen)),
-        Why::From(..)
+        Why::Mounted(_)
     ));
 }
 
