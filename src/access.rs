@@ -112,7 +112,8 @@ impl SshHosts {
         let order = mount::found(volume, generation);
         self.mount(host, &order).await?;
         let scripts = self.host(host).await?;
-        let left = scripts.left_terminals().await.map_err(translated)?;
+        // Without an answer there is a new shell, and the old one stays.
+        let left = scripts.left_terminals().await.unwrap_or_default();
         self.terminal = left.into_iter().find(|name| !name.contains(".."));
         Ok(())
     }

@@ -41,10 +41,10 @@ kept in a file of that length, written round and round. The keeper ends once a c
 status, or after its command has ended and LINGER has passed without a caller; or BRIEF, if it was
 begun without one.
 
-A command that is a client, or that ends without a caller or on a host that closes, leaves a record and
-the end of its output on the drive: `runs.py` reads both, and asks the keepers of those that run. One that
-is a client is on record from then on: it is lost with its host if that vanishes. After it the host's
-lease ends soon, unless the host is in use (`idle`).
+A command that is a client, or that ends without a caller, leaves a record and the end of its output
+on the drive: `runs.py` reads both, and asks the keepers of those that run. One that is a client is
+on record from then on: it is lost with its host if that vanishes. After it the host's lease ends
+soon, unless the host is in use (`idle`).
 """
 
 import fcntl
@@ -177,7 +177,6 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         keeper.name, keeper.label, keeper.client = name, label, client
         keeper.container = container_of(command)
         keeper.deadline = Deadline(name, keeper.container, limit)
-        keeper.deadline.note_lease()
         if client.is_for_later:
             keeper.linger = BRIEF
         elif client.holds:
@@ -258,11 +257,11 @@ class Keeper:
 
     def settle(self):
         """Once all output of a command that has ended was read: what follows if no caller
-        waits for it. Where the host closes, that shows only once the drive is gone."""
+        waits for it."""
         if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
             return
         self.is_settled = True
-        if self.is_on_record or not self.caller or self.closing is not None:
+        if self.is_on_record or not self.caller:
             self.record()
         self.client.end()
 

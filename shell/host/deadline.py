@@ -7,8 +7,6 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OVERDUE = 124  # the exit status of a command that took too long, as that of timeout(1)
-LEASES = "/run/xdrive/run-leases"  # as presence has it
-SPARE = 60  # seconds that a client adds in the lease that it asks for, as in src/session/request.rs
 
 
 class Deadline:
@@ -22,13 +20,6 @@ class Deadline:
         self.due = time.monotonic() + self.seconds if limit else None
         self.has_passed = False
         self.sending = []
-
-    def note_lease(self):
-        """Notes the length of the lease that is asked for the command: it is needed no longer than that
-        runs (`idle`)."""
-        if self.signals:
-            with open(LEASES, "a") as leases:
-                print(self.seconds + self.notice + SPARE, file=leases)
 
     def act(self, pid, errors):
         """Sends what is due to the command, and to what it started; says it in its standard error.

@@ -41,6 +41,8 @@ def record(state, outputs):
     for name in ["record", *STREAMS]:
         with contextlib.suppress(OSError):
             os.unlink(f"{folder}/{name}.part")
+        with contextlib.suppress(OSError):
+            os.unlink(f"{folder}/{name}.new")
 
 
 def write(folder, state, outputs):
@@ -51,19 +53,22 @@ def write(folder, state, outputs):
         shutil.rmtree(entry.path)
     # The smallest first: the drive may be full.
     text = json.dumps({**state, "kept": [stream.kept for stream in outputs]}).encode()
-    replace(f"{folder}/record", text)
+    has_ended = state["status"] is not None
+    part = "part" if has_ended else "new"
+    replace(f"{folder}/record", text, part)
     tails = zip([stream.tail() for stream in outputs], STREAMS)
     for tail, name in sorted(tails, key=lambda it: len(it[0])):
-        replace(f"{folder}/{name}", tail)
-    if state["status"] is None:
+        replace(f"{folder}/{name}", tail, part)
+    if not has_ended:
         rooms = [len(text) + GROWTH, TAIL, TAIL]
         for name, room in zip(["record", *STREAMS], rooms):
             keep_room(f"{folder}/{name}", room)
 
 
-def replace(path, content):
-    """Gives a file this content, whole or not at all, in the room that was kept for it."""
-    part = f"{path}.part"
+def replace(path, content, part):
+    """Gives a file this content, whole or not at all; of a command that has ended in the room that was
+    kept for it."""
+    part = f"{path}.{part}"
     with open(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         file.write(content)
         file.truncate()
@@ -73,8 +78,9 @@ def replace(path, content):
 
 def keep_room(path, size):
     """Keeps the room for the next content of a file: the command may fill the drive until then."""
-    with contextlib.suppress(OSError), open(f"{path}.part", "wb") as file:
-        os.posix_fallocate(file.fileno(), 0, size)
+    with contextlib.suppress(OSError):
+        with open(os.open(f"{path}.part", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
 
 
 class Stream:

@@ -52,7 +52,7 @@ LAST = 64 << 10  # bytes that are read after the command's end: more than a term
 CHUNK = 64 << 10
 LINGER = 900  # seconds that an exit status is kept: as long as a host waits by default
 TIMEOUT = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
-ANSWER = 10  # seconds that a keeper may be busy: a caller that says nothing takes five
+ANSWER = 3  # seconds that a keeper may take to answer
 
 
 def main(verb, name="/", *rest):
@@ -90,7 +90,7 @@ def left():
         finally:
             keeper.close()
         if not is_attached(name):
-            print(f"xdrive: left={name}")
+            print(f"xdrive: left={name}", flush=True)
     if silent:
         sys.exit(f"the process that keeps the terminal {silent} does not answer")
 

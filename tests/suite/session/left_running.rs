@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use super::json::document;
 use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, write};
-use super::tree::inside;
-use harness::eventually_within;
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
@@ -55,33 +53,4 @@ fn a_drive_that_no_client_comes_back_to_is_closed_and_its_instance_switched_off(
     }
     // The volume waits, and the next session is in it.
     has_words(&site, &["left"]);
-}
-
-/// The fault: the lease that was asked for a run went on for the shell.
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_shell_that_was_left_keeps_the_host_no_longer_because_of_a_run_that_is_over() {
-    let site = Site::with_a_drive();
-    let mut pty = shell_that_wrote(&site, "left");
-    pty.type_in("\r~d");
-    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
-    let script = "until [ -e /work/end ]; do sleep 0.1; done";
-    let run = ["run", "demo", "-d", "--max", "3d", "--", "sh", "-c", script];
-    site.run(&run).is(0);
-    let hours = || {
-        let facts = inside(&site, "sh /var/lib/xdrive/scripts/*/session contact");
-        let lease = facts
-            .lines()
-            .find_map(|line| line.strip_prefix("xdrive: lease="));
-        lease.unwrap().parse::<u64>().unwrap() / 3600
-    };
-    assert_eq!(hours(), 72);
-    inside(&site, "touch /v1/work/end");
-    let shown = || format!("{} hours", hours());
-    eventually_within(SESSION, shown, || hours() < 72);
-    assert_eq!(hours(), 7, "as long as the shell was left for");
-    let left = "python3 -I -S /var/lib/xdrive/scripts/*/terminal.py left";
-    assert!(inside(&site, left).starts_with("xdrive: left="));
-    site.run(&["stop", "demo"]).is(0);
-    site.is_saved("demo", 2);
 }
