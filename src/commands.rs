@@ -35,6 +35,7 @@ pub mod sync;
 use std::future::Future;
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 
@@ -148,7 +149,10 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
     keep_freed_memory();
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, error))?;
-    runtime.block_on(work)
+    let answer = runtime.block_on(work);
+    // A write that its reader does not take (`cat … | less`) holds up no end.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    answer
 }
 
 /// Has what a forward's packets took used again for the next ones. glibc gives the end of its heap back as

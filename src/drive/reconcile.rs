@@ -58,6 +58,8 @@ pub struct Wanted {
     pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
+    /// Those of a new drive, where it has none of these.
+    pub new_settings: Settings,
     /// The user's note on the generation that is mounted.
     pub note: Option<Note>,
     /// The subnet, and the role, of new instances.
@@ -367,12 +369,6 @@ impl<H: Hosts> Reconciler<H> {
     /// and only then, so that the choice and the first sweeps run in parallel.
     pub fn choose_pools(&mut self, choose: Choose) {
         self.choose = Some(choose);
-    }
-
-    /// Makes a new drive of this size, and gives the drive these settings, from now on.
-    pub fn want_new(&mut self, size: GibiBytes, settings: Settings) {
-        self.wanted.size = size;
-        self.wanted.settings = settings;
     }
 
     /// Records no note of this session from now on.

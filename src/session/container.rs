@@ -114,7 +114,7 @@ pub(super) async fn enter(
     );
     let container = container.map_err(container_failure::of)?;
     step.done(&came(&container));
-    let commands = described(&container, wanted)?;
+    let commands = described(&container, asked)?;
     if commands.is_empty() && request.named.is_none() {
         return join(connections, host, container, session, report).await;
     }

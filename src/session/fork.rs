@@ -198,8 +198,10 @@ impl Session {
         of: &str,
     ) -> Result<(), Failure> {
         let (drive, command) = (&self.request.drive, &self.cloud.command);
+        // The copy of a volume is looked into once it is completed.
+        let is_of_volume = matches!(order.source, CopySource::Volume(_));
         let is_begun = |snapshot: &Snapshot| {
-            snapshot.state == SnapshotState::Pending
+            (snapshot.state == SnapshotState::Pending || is_of_volume)
                 && tags::read_snapshot(&snapshot.tags).is_ok_and(|own| own.op == order.op)
         };
         let is_new = facts.host.is_none()

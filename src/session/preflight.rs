@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use super::lookup::{Listing, may_retry, report_retry};
 use super::prompt::or_interrupted;
 use super::start::no_named;
-use super::state::{Session, settings};
+use super::state::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
 use crate::drive::reconcile::is_left;
@@ -96,10 +96,8 @@ impl Session {
             self.check_owner(tags::owner(tags), live.is_some(), self.request.shared)?;
         }
         let drives = volumes.iter().filter(|volume| {
-            matches!(
-                tags::read_volume(&volume.tags),
-                Ok(VolumeTags::Drive { .. })
-            )
+            let tags = tags::read_volume(&volume.tags);
+            is_left(volume) && matches!(tags, Ok(VolumeTags::Drive { .. }))
         });
         let sizes = drives.map(|volume| volume.size);
         let largest = sizes
@@ -130,20 +128,18 @@ impl Session {
         if !self.begins_anew(drive) {
             return Ok(());
         }
-        let options = &mut self.request.options;
-        options.size = options.size.or(options.new_size);
-        if options.image.is_none()
-            && let Some(image) = options.new_image.take()
+        let request = &mut self.request;
+        request.options.size = request.options.size.or(request.options.new_size);
+        if request.options.image.is_none()
+            && let Some(image) = request.options.new_image.clone()
         {
             image::check_image(&image)?;
-            options.image = Some(image);
-            if self.request.named.is_none() {
-                self.request.add_described()?;
+            request.options.image = Some(image);
+            if request.named.is_none() {
+                request.add_described()?;
+                request.check_places()?;
             }
         }
-        let options = &self.request.options;
-        let size = options.size.unwrap_or(self.cloud.size);
-        self.reconciler.want_new(size, settings(options));
         Ok(())
     }
 
@@ -158,7 +154,7 @@ impl Session {
         let (name, options) = (self.request.drive.as_str(), &self.request.options);
         if let Some(named) = &self.request.named
             && named.image.is_none()
-            && drive.largest.is_none()
+            && self.begins_anew(drive)
         {
             return Err(no_named(&self.request, named));
         }

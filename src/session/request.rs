@@ -232,7 +232,14 @@ impl Request {
         let Some(build) = image.map(image::build).transpose()?.flatten() else {
             return Ok(());
         };
-        for forward in build.forwards {
+        let leaves = matches!(
+            self.task,
+            Task::Run {
+                is_detached: true,
+                ..
+            }
+        );
+        for forward in build.forwards.into_iter().filter(|_| !leaves) {
             if options.forwards.iter().all(|it| it.port != forward.port) {
                 options.forwards.push(forward);
             }
@@ -246,6 +253,21 @@ impl Request {
                 build.name,
                 build.ignored.join(", ")
             ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a busy port that may not be replaced, and two mounts at one place.
+    pub(super) fn check_places(&self) -> Result<(), Failure> {
+        if !self.dry_run {
+            local_ports::check_ports(&self.options)?;
+        }
+        let named = self.named.as_ref();
+        let places = [Some(&self.options.places), named.map(|it| &it.places)];
+        for places in places.into_iter().flatten() {
+            places.check().map_err(|why| {
+                Failure::new(Exit::Usage, anyhow!(why)).hint("each needs another CONTAINER")
+            })?;
         }
         Ok(())
     }
@@ -269,16 +291,8 @@ impl Request {
             let hint = "without --discard NAME@N works on a fork, a drive that can be deleted";
             return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
-        if !self.dry_run {
-            local_ports::check_ports(&self.options)?;
-        }
+        self.check_places()?;
         let named = self.named.as_ref();
-        let places = [Some(&self.options.places), named.map(|it| &it.places)];
-        for places in places.into_iter().flatten() {
-            places.check().map_err(|why| {
-                Failure::new(Exit::Usage, anyhow!(why)).hint("each needs another CONTAINER")
-            })?;
-        }
         let images = [
             self.options.image.as_deref(),
             named.and_then(|it| it.image.as_deref()),

@@ -15,7 +15,7 @@ use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
 use crate::clock::BootTime;
 use crate::cloud::Cloud;
-use crate::config::{GitUser, Options};
+use crate::config::GitUser;
 use crate::drive::event::Event;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
@@ -113,9 +113,16 @@ impl Session {
         let wanted = Wanted {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
-            size: options.size.unwrap_or(cloud.size),
+            size: options.size.or(options.new_size).unwrap_or(cloud.size),
             lease: request.lease(),
-            settings: settings(options),
+            settings: Settings::new(
+                options.image.as_deref(),
+                options.requirements.as_ref(),
+                options.size,
+            )
+            .with_speed(options.speed)
+            .scratch(options.scratch),
+            new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
             note: request.note.clone(),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
@@ -229,12 +236,4 @@ impl Session {
         let hosts = self.reconciler.hosts();
         hosts.will_arrive((&session, &self.owner), lease, drive, shell);
     }
-}
-
-/// The settings that the drive gets by these options.
-pub(super) fn settings(options: &Options) -> Settings {
-    let (image, size) = (options.image.as_deref(), options.size);
-    Settings::new(image, options.requirements.as_ref(), size)
-        .with_speed(options.speed)
-        .scratch(options.scratch)
 }

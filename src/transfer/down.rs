@@ -28,8 +28,8 @@ struct Item {
 enum Job {
     /// A folder with all that is in it.
     Folder(Item),
-    /// What is in a folder, for one that was there and was named: that keeps its own permissions and
-    /// time.
+    /// What is in a folder, for one that was there and was named: that gets none of the source's
+    /// permissions and time.
     Content(Item),
     /// Small files and links, and files of which only the permissions differ.
     Batch(Vec<Item>),

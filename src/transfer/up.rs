@@ -34,8 +34,8 @@ struct Item {
 enum Job {
     /// A folder with all that is in it; the rules of the one that it is in, if there are any.
     Folder(Item, Option<Rules>),
-    /// What is in a folder, for one that was there and was named: that keeps its own permissions and
-    /// time.
+    /// What is in a folder, for one that was there and was named: that gets none of the source's
+    /// permissions and time.
     Content(Item),
     /// Small files and links.
     Batch(Vec<Item>),
@@ -80,8 +80,8 @@ pub(super) async fn sync(
     let gone = || unreadable(io::ErrorKind::NotFound.into());
     let entry = entry.ok_or_else(gone)?;
     let to = up.named(to).await?;
-    up.make_above(&to).await?;
     let there = up.look(&to).await?;
+    up.make_above(&to).await?;
     let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
     let item = Item { from, to, entry };
     let job = if up.state.was_folder(is_folder) {

@@ -356,8 +356,8 @@ impl<H: Hosts> Reconciler<H> {
     async fn volume_order(&mut self, zone: &Zone, from: &Source) -> Result<VolumeOrder, RunError> {
         let (snapshot, base, size, uuid, kept) = match from {
             Source::Empty => {
-                let size = self.wanted.size;
-                (None, Generation::EMPTY, size, None, Settings::default())
+                let (size, kept) = (self.wanted.size, self.wanted.new_settings.clone());
+                (None, Generation::EMPTY, size, None, kept)
             }
             Source::Snapshot(id, generation) | Source::Throwaway(id, generation) => {
                 let snapshot =

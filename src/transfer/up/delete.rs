@@ -37,7 +37,7 @@ impl Up {
             let is_gone = match sources.get(&*entry.name) {
                 Some(kind) if (*kind == Kind::Folder) == is_folder => false,
                 // A file in a folder's way is replaced as by any other file.
-                Some(_) if !is_folder => {
+                Some(_) if matches!(entry.attributes.kind(), Kind::File | Kind::Link) => {
                     let path = joined(to, &entry.name);
                     match self.servers.one().remove(&path).await {
                         Ok(()) => true,

@@ -327,6 +327,7 @@ pub fn wanted(market: Market) -> Wanted {
         size: 2,
         lease: Duration::from_mins(15),
         settings: Settings::default(),
+        new_settings: Settings::default(),
         note: None,
         placement: Placement::default(),
     }

@@ -116,6 +116,11 @@ fn a_volume_gets_a_snapshot_of_the_drives_and_stays_as_it_is() {
     // It was taken from its host by force, which only the look into its copy shows.
     let copies = in_the_cloud(&site, async |ec2| ec2.snapshots("demo").await.unwrap());
     assert_eq!(copies[0].tags["xdrive:kind"], "crashed");
+    // One that was stopped before the look is looked into by the same again.
+    site.run(&["adopt", volume.as_str(), "demo"])
+        .is(0)
+        .reports(&format!("demo is a copy of {volume}"));
+    assert_eq!(site.kinds("demo"), ["snapshot"]);
 }
 
 #[test]
