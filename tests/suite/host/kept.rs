@@ -206,7 +206,7 @@ async fn what_another_image_replaces_is_kept_with_its_volumes() {
 
 /// Has docker describe no image by its id.
 const DESCRIBES_NO_IMAGE: &str = r#"mv /usr/bin/docker /usr/bin/docker.real
-{ echo '#!/bin/sh' \&\& cat; } > /usr/bin/docker << 'END'
+{ echo '#!/bin/sh' && cat; } > /usr/bin/docker << 'END'
 case "$*" in inspect*sha256:*) exit 1 ;; esac
 exec docker.real "$@"
 END

@@ -125,7 +125,7 @@ async fn a_dead_or_stuck_dockerd_does_not_keep_the_machine_up() {
 /// A sync that waits for its volume, as long as the power-off is at work, and hears no signal. Without the
 /// watch no other part of the machine closes the drive.
 const STUCK: &str = r"systemctl mask --runtime --now xdrive-watch.service
-{ echo '#!/bin/sh' \&\& cat; } > /root/sync << 'END'
+{ echo '#!/bin/sh' && cat; } > /root/sync << 'END'
 trap '' TERM
 while pgrep -f 'poweroff --force' > /dev/null; do sleep 0.2; done
 END
@@ -135,7 +135,7 @@ mv /root/sync /usr/bin/sync";
 /// A manager that switches nothing off. The kernel still does.
 const NO_MANAGER: &str = r#"mv /usr/bin/systemctl /usr/bin/systemctl.real
 ln -sf /usr/bin/systemctl.real /usr/sbin/poweroff
-{ echo '#!/bin/sh' \&\& cat; } > /usr/bin/systemctl << 'END'
+{ echo '#!/bin/sh' && cat; } > /usr/bin/systemctl << 'END'
 case "$*" in *poweroff*) exit ;; esac
 exec /usr/bin/systemctl.real "$@"
 END
