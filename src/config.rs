@@ -406,6 +406,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// The size in GiB of a new drive, if one is named.
+    #[must_use]
+    pub fn size_of_new(&self) -> Option<u32> {
+        self.size.or(self.new_size)
+    }
+
     /// Chooses each option from the flags, else from the configuration.
     #[must_use]
     pub fn choose(flags: Self, mut config: Config) -> Self {

@@ -40,9 +40,7 @@ def record(state, outputs):
             time.sleep(pause)
     for name in ["record", *STREAMS]:
         with contextlib.suppress(OSError):
-            os.unlink(f"{folder}/{name}.part")
-        with contextlib.suppress(OSError):
-            os.unlink(f"{folder}/{name}.new")
+            os.unlink(f"{folder}/{name}.{suffix(state)}")
 
 
 def write(folder, state, outputs):
@@ -53,22 +51,25 @@ def write(folder, state, outputs):
         shutil.rmtree(entry.path)
     # The smallest first: the drive may be full.
     text = json.dumps({**state, "kept": [stream.kept for stream in outputs]}).encode()
-    has_ended = state["status"] is not None
-    part = "part" if has_ended else "new"
-    replace(f"{folder}/record", text, part)
+    replace(f"{folder}/record", text, suffix(state))
     tails = zip([stream.tail() for stream in outputs], STREAMS)
     for tail, name in sorted(tails, key=lambda it: len(it[0])):
-        replace(f"{folder}/{name}", tail, part)
-    if not has_ended:
+        replace(f"{folder}/{name}", tail, suffix(state))
+    if state["status"] is None:
         rooms = [len(text) + GROWTH, TAIL, TAIL]
         for name, room in zip(["record", *STREAMS], rooms):
             keep_room(f"{folder}/{name}", room)
 
 
-def replace(path, content, part):
-    """Gives a file this content, whole or not at all; of a command that has ended in the room that was
-    kept for it."""
-    part = f"{path}.{part}"
+def suffix(state):
+    """That of the files by which those of a record are replaced. A command that has ended has the room
+    that was kept for it; that of one which runs stays."""
+    return "new" if state["status"] is None else "part"
+
+
+def replace(path, content, suffix):
+    """Gives a file this content, whole or not at all."""
+    part = f"{path}.{suffix}"
     with open(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
         file.write(content)
         file.truncate()

@@ -89,16 +89,12 @@ impl Session {
         done: &str,
     ) -> Result<u8, Failure> {
         let (outcome, asked) = self.run(goal).await;
-        let goes_on = format!("the same again goes on: {} {same}", self.cloud.command);
         match outcome {
-            Outcome::StoppedWaiting(left) => {
-                let error = anyhow!("stopped before the end of: {same}");
-                Err(Failure::new(Exit::TryAgain, error).left(left).hint(goes_on))
-            }
+            Outcome::StoppedWaiting(left) => Err(self.stopped(same).left(left)),
             Outcome::Failed(failed) => {
                 let failure = run_failure(failed.error);
                 let advice = failure.hint.clone().map(|hint| format!("{hint}\n      "));
-                let hint = format!("{}{goes_on}", advice.unwrap_or_default());
+                let hint = format!("{}{}", advice.unwrap_or_default(), self.goes_on(same));
                 Err(failure.hint(hint).left(failed.left))
             }
             outcome => {
@@ -107,6 +103,16 @@ impl Session {
                 Self::code(asked.map_or(Ending::Exit(0), Ending::Asked))
             }
         }
+    }
+
+    /// The failure of a command that a signal stopped, and that goes on if it is given again.
+    fn stopped(&self, same: &str) -> Failure {
+        let error = anyhow!("stopped before the end of: {same}");
+        Failure::new(Exit::TryAgain, error).hint(self.goes_on(same))
+    }
+
+    fn goes_on(&self, same: &str) -> String {
+        format!("the same again goes on: {} {same}", self.cloud.command)
     }
 
     async fn delete_generation(
@@ -150,6 +156,9 @@ impl Session {
                 .note(&format!("deleted {deleted}, generation {generation}"));
         }
         match asked {
+            Some(_) if gone.len() < those.len() => {
+                Err(self.stopped(&format!("delete {drive}@{generation}")))
+            }
             Some(end) => Self::code(Ending::Asked(end)),
             None if gone.is_empty() => {
                 let error = anyhow!("no snapshot of generation {generation} could be deleted");

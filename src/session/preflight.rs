@@ -129,7 +129,7 @@ impl Session {
             return Ok(());
         }
         let request = &mut self.request;
-        request.options.size = request.options.size.or(request.options.new_size);
+        request.options.size = request.options.size_of_new();
         if request.options.image.is_none()
             && let Some(image) = request.options.new_image.clone()
         {

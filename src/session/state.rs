@@ -113,7 +113,7 @@ impl Session {
         let wanted = Wanted {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
-            size: options.size.or(options.new_size).unwrap_or(cloud.size),
+            size: options.size_of_new().unwrap_or(cloud.size),
             lease: request.lease(),
             settings: Settings::new(
                 options.image.as_deref(),

@@ -62,6 +62,30 @@ fn a_deletion_stops_between_two_calls_once_a_signal_asks_for_the_end() {
     }
 }
 
+/// The fault: it ended as a shell that a signal ends, and not as a whole drive's deletion does.
+#[test]
+fn a_generations_deletion_stops_between_two_calls_likewise() {
+    let site = paper();
+    for number in 0..20 {
+        let number = number.to_string();
+        with_snapshot(&site, &[("xdrive:generation", "1"), ("number", &number)]);
+    }
+    with_snapshot(&site, &[("xdrive:generation", "2")]);
+    site.set(SLOW);
+    let mut command = site.command(&["delete", "demo@1", "--yes"]);
+    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
+    let mut delete = site.start_command(command);
+    delete.reports("DeleteSnapshot");
+    delete.signal(Signal::TERM);
+    delete
+        .end()
+        .is(75)
+        .reports("stopped before the end of: delete demo@1\n")
+        .reports("the same again goes on: xdrive --local delete demo@1\n");
+    let left = site.kinds("demo").len();
+    assert!(left > 10, "{left}");
+}
+
 #[test]
 fn what_is_saved_while_delete_asks_stays() {
     let site = paper();

@@ -1,6 +1,9 @@
 //! What a run prints, as others see it while it goes on.
 
 use std::fs;
+use std::process::Stdio;
+
+use rustix::process::Signal;
 
 use super::connection_lost::recorded;
 use super::site::Site;
@@ -43,6 +46,15 @@ fn the_end_of_a_runs_output_is_shown_and_the_configuration_bounds_what_is_kept()
     kept.reports(&format!(
         "{lost} bytes of its standard output are lost: more than the host keeps"
     ));
+    // One that has what it wants (`| head`) is no error: the code is that of SIGPIPE.
+    let mut headed = site.command(&["logs", "demo"]);
+    headed.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut headed = headed.spawn().unwrap();
+    drop(headed.stdout.take());
+    let headed = headed.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&headed.stderr);
+    assert_eq!(headed.status.code(), Some(128 + Signal::PIPE.as_raw()));
+    assert!(!said.contains("error:"), "{said}");
     site.run(&["stop", "demo"]).is(0);
     site.is_saved("demo", 1);
 }

@@ -6,9 +6,11 @@ use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use rustix::process::{Signal, kill_process};
+use rustix::io::ioctl_fionread;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::connection_lost::{connections, recorded};
 use super::{end, leading, noise};
@@ -244,6 +246,23 @@ fn leaves_alone(site: &Site, work: &Path) {
     site.run(&["cat", "demo:/proc/version"])
         .is(0)
         .prints("Linux version ");
+
+    // A reader that stands still (`| less`) holds up neither the connection nor an end.
+    fs::write(work.join("long"), noise(8 << 20)).unwrap();
+    let mut cat = site.command(&["cat", "demo:long"]);
+    let mut cat = cat.stdout(Stdio::piped()).spawn().unwrap();
+    let unread = cat.stdout.take().unwrap();
+    // It holds 64 KiB, of which each page may have a gap.
+    let is_full = || ioctl_fionread(&unread).unwrap() > 48 << 10;
+    eventually_within(SESSION, || "a full pipe".to_owned(), is_full);
+    kill_process(Pid::from_child(&cat), Signal::INT).unwrap();
+    let mut ended = None;
+    let has_ended = || {
+        ended = cat.try_wait().unwrap();
+        ended.is_some()
+    };
+    eventually_within(SESSION, || "the end of cat".to_owned(), has_ended);
+    assert_eq!(ended.unwrap().code(), Some(130));
 }
 
 /// The part of a large file that is being copied into this folder; none before there is one of so
