@@ -40,7 +40,7 @@ def record(state, outputs):
             time.sleep(pause)
     for name in ["record", *STREAMS]:
         with contextlib.suppress(OSError):
-            os.unlink(f"{folder}/{name}.{suffix(state)}")
+            os.unlink(f"{folder}/{name}.{suffix_for(state)}")
 
 
 def write(folder, state, outputs):
@@ -51,19 +51,20 @@ def write(folder, state, outputs):
         shutil.rmtree(entry.path)
     # The smallest first: the drive may be full.
     text = json.dumps({**state, "kept": [stream.kept for stream in outputs]}).encode()
-    replace(f"{folder}/record", text, suffix(state))
+    suffix = suffix_for(state)
+    replace(f"{folder}/record", text, suffix)
     tails = zip([stream.tail() for stream in outputs], STREAMS)
     for tail, name in sorted(tails, key=lambda it: len(it[0])):
-        replace(f"{folder}/{name}", tail, suffix(state))
+        replace(f"{folder}/{name}", tail, suffix)
     if state["status"] is None:
         rooms = [len(text) + GROWTH, TAIL, TAIL]
         for name, room in zip(["record", *STREAMS], rooms):
             keep_room(f"{folder}/{name}", room)
 
 
-def suffix(state):
-    """That of the files by which those of a record are replaced. A command that has ended has the room
-    that was kept for it; that of one which runs stays."""
+def suffix_for(state):
+    """The suffix of the files that replace those of a record. The last record of a command takes the
+    room that was kept for it; a record of a command that still runs leaves that room alone."""
     return "new" if state["status"] is None else "part"
 
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use xdrive::local::Fault;
 
 use super::json::document;
-use super::simulated::{SLOW, paper, plant, with_saves, with_volume};
+use super::simulated::{SLOW, paper, plant, start_traced, with_saves, with_volume};
 use super::site::Site;
 
 #[test]
@@ -98,9 +98,7 @@ fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
     let site = paper();
     with_saves(&site, "demo", SAVES);
     site.set(SLOW);
-    let mut command = site.command(&["gc", "--keep-last", "1"]);
-    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
-    let mut gc = site.start_command(command);
+    let mut gc = start_traced(&site, &["gc", "--keep-last", "1"]);
     gc.reports("DeleteSnapshot");
     gc.signal(Signal::TERM);
     let ended = gc.end();

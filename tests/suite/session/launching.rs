@@ -4,7 +4,9 @@ use rustix::process::Signal;
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
 
-use super::simulated::{SLOW, connect, count, dry_run, paper, plant, vcpu_limit, with_volume};
+use super::simulated::{
+    SLOW, connect, count, dry_run, paper, plant, start_traced, vcpu_limit, with_volume,
+};
 
 /// A named type: no other is tried.
 const T3: &[&str] = &["--type", "t3.medium"];
@@ -40,11 +42,10 @@ fn no_further_pool_is_tried_once_ctrl_c_asks_for_the_end() {
     }
     site.set(SLOW);
     let image = site.image();
-    let mut command = site.command(&[
+    let words = [
         "connect", "demo", "--image", &image, "--type", TYPES, "--", "true",
-    ]);
-    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
-    let mut connect = site.start_command(command);
+    ];
+    let mut connect = start_traced(&site, &words);
     connect.reports("RunInstances");
     connect.signal(Signal::INT);
     let ended = connect.end();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use xdrive::local::Fault;
 
-use super::simulated::{SLOW, paper, plant, with_saves, with_snapshot, with_volume};
+use super::simulated::{SLOW, paper, plant, start_traced, with_saves, with_snapshot, with_volume};
 use super::site::{SESSION, Site};
 use harness::eventually_within;
 
@@ -31,10 +31,11 @@ fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
     again.is(69).reports("error: there is no drive demo");
 }
 
+/// So many that a process which is given no processor for a while comes before half of them.
+const SAVES: usize = 40;
+
 #[test]
 fn a_deletion_stops_between_two_calls_once_a_signal_asks_for_the_end() {
-    /// So many that a process which is given no processor for a while comes before half of them.
-    const SAVES: usize = 40;
     for (call, signal) in [
         ("CreateTags", Signal::INT),
         ("DeleteSnapshot", Signal::TERM),
@@ -42,9 +43,7 @@ fn a_deletion_stops_between_two_calls_once_a_signal_asks_for_the_end() {
         let site = paper();
         with_saves(&site, "demo", SAVES);
         site.set(SLOW);
-        let mut command = site.command(&["delete", "demo", "--yes"]);
-        command.env("XDRIVE_LOG", "xdrive::ec2=debug");
-        let mut delete = site.start_command(command);
+        let mut delete = start_traced(&site, &["delete", "demo", "--yes"]);
         delete.reports(call);
         delete.signal(signal);
         delete
@@ -66,15 +65,13 @@ fn a_deletion_stops_between_two_calls_once_a_signal_asks_for_the_end() {
 #[test]
 fn a_generations_deletion_stops_between_two_calls_likewise() {
     let site = paper();
-    for number in 0..20 {
+    for number in 0..SAVES {
         let number = number.to_string();
         with_snapshot(&site, &[("xdrive:generation", "1"), ("number", &number)]);
     }
     with_snapshot(&site, &[("xdrive:generation", "2")]);
     site.set(SLOW);
-    let mut command = site.command(&["delete", "demo@1", "--yes"]);
-    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
-    let mut delete = site.start_command(command);
+    let mut delete = start_traced(&site, &["delete", "demo@1", "--yes"]);
     delete.reports("DeleteSnapshot");
     delete.signal(Signal::TERM);
     delete
@@ -83,7 +80,7 @@ fn a_generations_deletion_stops_between_two_calls_likewise() {
         .reports("stopped before the end of: delete demo@1\n")
         .reports("the same again goes on: xdrive --local delete demo@1\n");
     let left = site.kinds("demo").len();
-    assert!(left > 10, "{left}");
+    assert!(left > SAVES / 2, "{left}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! A site with a paper EC2: xdrive as its user runs it, up to the wait for a host.
 
+use std::process::Command;
+
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, VolumeOrder, Zone};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::Fault;
 
-use super::site::{Ended, Site};
+use super::site::{Ended, Running, Site};
 use harness::cloud::{self, made_snapshot, until_available, volume_order};
 use harness::evidence::may_delete;
 
@@ -35,11 +37,19 @@ pub(super) fn dry_run(site: &Site, flags: &[&str]) -> Ended {
 }
 
 pub(super) fn traced(site: &Site, arguments: &[&str]) -> Ended {
+    let mut command = with_log(site, arguments);
+    Ended::of(command.env("NO_COLOR", "1").output().unwrap())
+}
+
+/// Starts a command whose standard error shows each call.
+pub(super) fn start_traced(site: &Site, arguments: &[&str]) -> Running {
+    site.start_command(with_log(site, arguments))
+}
+
+fn with_log(site: &Site, arguments: &[&str]) -> Command {
     let mut command = site.command(arguments);
+    command.env("XDRIVE_LOG", "xdrive::ec2=debug");
     command
-        .env("XDRIVE_LOG", "xdrive::ec2=debug")
-        .env("NO_COLOR", "1");
-    Ended::of(command.output().unwrap())
 }
 
 /// The calls that were sent, in order.
