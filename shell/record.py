@@ -149,7 +149,8 @@ def drawn(line):
 
 
 def svg(film):
-    """The moving picture: all pictures side by side on a strip, which moves behind a window."""
+    """The moving picture: all pictures side by side on a strip, which moves behind a window. Where
+    a viewer does not move it, or its user wants no motion, it stands at its end."""
     timed = film.timed()
     total = sum(seconds for _, seconds in timed)
     width, height = COLUMNS * WIDTH + 24, ROWS * HEIGHT + 24
@@ -165,6 +166,7 @@ def svg(film):
         frames.append(f'<g transform="translate({number * width:.0f})">{"".join(uses)}</g>')
         keys.append(f"{100 * elapsed / total:.3f}%{{transform:translateX(-{number * width:.0f}px)}}")
         elapsed += seconds
+    end = (len(frames) - 1) * width
     symbols = "".join(f'<g id="{name}">{shape}</g>' for shape, name in lines.items())
     return f"""<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width:.0f} {height}" \
 width="{width:.0f}" height="{height}" role="img">
@@ -172,11 +174,12 @@ width="{width:.0f}" height="{height}" role="img">
 <style>
 text{{font:{SIZE}px {FONT};fill:{TEXT};white-space:pre}}
 .film{{animation:film {total:.2f}s step-end infinite}}
+@media (prefers-reduced-motion:reduce){{.film{{animation:none}}}}
 @keyframes film{{{"".join(keys)}}}
 </style>
 <rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>
 <defs><rect id="c" width="{WIDTH}" height="{HEIGHT}" fill="{TEXT}" fill-opacity="0.6"/>{symbols}</defs>
-<svg x="12" y="12" width="{COLUMNS * WIDTH:.0f}" height="{ROWS * HEIGHT}"><g class="film">
+<svg x="12" y="12" width="{COLUMNS * WIDTH:.0f}" height="{ROWS * HEIGHT}"><g class="film" transform="translate(-{end:.0f})">
 {chr(10).join(frames)}
 </g></svg>
 </svg>

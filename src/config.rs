@@ -1,9 +1,10 @@
 //! The options of a session: flags first, then the configuration file. And the paths of xdrive's
 //! files.
 //!
-//! What both leave open is decided by the drive's own tags, then by the cloud's defaults. xdrive
-//! keeps nothing about drives on this computer: the configuration is the user's, a lost key is made
-//! again, and the EC2 in a folder stands for AWS.
+//! What both leave open is decided by the drive's own tags, then by the cloud's defaults. Nothing that
+//! is kept on this computer is needed to find or finish a drive: the configuration is the user's, a
+//! lost key is made again, the names of drives are kept for completions only ([`names`]), their hosts'
+//! keys for `ssh` only ([`known_hosts`]), and the EC2 in a folder stands for AWS.
 
 mod agent;
 pub mod cloud;

@@ -66,7 +66,7 @@ impl Ec2 {
             "DetachVolume",
             "TerminateInstances",
         ];
-        let is_aws = self.is_aws() && self.is_public();
+        let is_aws = self.is_aws() && self.reached().is_ok_and(|ec2| ec2.is_public());
         if DESTROYING.contains(&call) && !is_aws {
             return DryRun::Unknown(
                 "not tried: it deletes, and an endpoint that is not AWS's might do so although it \

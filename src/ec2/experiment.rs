@@ -235,7 +235,8 @@ impl Ec2 {
             service: "fis",
             region: self.region(),
         };
-        let answer = self.signed(scope, request).await.map_err(failed)?;
+        let reached = self.reached().map_err(failed)?;
+        let answer = reached.signed(scope, request).await.map_err(failed)?;
         read(&answer)
     }
 }

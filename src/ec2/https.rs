@@ -2,8 +2,8 @@
 //! certificates.
 //!
 //! The SDK passes it to interceptors. So it is known after the first call, which also shows whether
-//! calls go to AWS at all. A request of [`Ec2::get`] carries no credentials and nothing of the
-//! account.
+//! calls go to AWS at all: [`Ec2::reached`] has it from then on. A request of [`Reached::get`]
+//! carries no credentials and nothing of the account.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -110,15 +110,29 @@ fn is_public(uri: &str) -> bool {
         && AWS.iter().any(|end| host.ends_with(end))
 }
 
+/// An [`Ec2`] that a call was made to, so that its HTTP client is known.
+#[derive(Debug, Clone, Copy)]
+pub struct Reached<'a> {
+    pub(super) ec2: &'a Ec2,
+    seen: &'a Seen,
+}
+
 impl Ec2 {
-    /// Whether the first call went to a public endpoint. `false` before that call.
+    /// The means of its first call, for requests that no SDK client makes. An error before that call.
+    pub fn reached(&self) -> Result<Reached<'_>, String> {
+        let seen = self.https.0.get().ok_or("no call was made yet")?;
+        Ok(Reached { ec2: self, seen })
+    }
+}
+
+impl Reached<'_> {
+    /// Whether the first call went to a public endpoint.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        self.https.0.get().is_some_and(|seen| seen.is_public)
+        self.seen.is_public
     }
 
-    /// The answer of `url` to a plain GET: text of at most 4 KiB, within 5 s. A call must have been
-    /// made before.
+    /// The answer of `url` to a plain GET: text of at most 4 KiB, within 5 s.
     pub async fn get(&self, url: &str) -> Result<String, String> {
         let request = http::Request::get(url).body(String::new());
         let request = request.map_err(|error| error.to_string())?;
@@ -130,8 +144,7 @@ impl Ec2 {
         }
     }
 
-    /// Sends `request` unchanged; its answer: text of at most so many bytes, within so long. A call
-    /// must have been made before.
+    /// Sends `request` unchanged; its answer: text of at most so many bytes, within so long.
     pub(super) async fn send(
         &self,
         request: http::Request<String>,
@@ -149,8 +162,7 @@ impl Ec2 {
         within: Duration,
         longest: usize,
     ) -> Result<Answer, String> {
-        let seen = self.https.0.get().ok_or("no call was made yet")?;
-        let client = seen.components.http_client();
+        let client = self.seen.components.http_client();
         let client = client.ok_or("there is no HTTP client")?;
         let settings = HttpConnectorSettings::builder()
             .connect_timeout(ANSWER)
@@ -159,7 +171,7 @@ impl Ec2 {
         let request = HttpRequest::try_from(request.map(SdkBody::from));
         let request = request.map_err(|error| error.to_string())?;
         let answer = client
-            .http_connector(&settings, &seen.components)
+            .http_connector(&settings, &self.seen.components)
             .call(request)
             .await
             .map_err(|error| super::error::causes(&error))?;
@@ -250,8 +262,9 @@ pub(crate) mod tests {
             b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
             b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nconnection: close\r\n\r\n\xff",
         ]);
-        assert_eq!(ec2.get(&url).await.unwrap_err(), "no call was made yet");
+        assert_eq!(ec2.reached().unwrap_err(), "no call was made yet");
         assert!(ec2.once.describe_vpcs().send().await.is_err());
+        let ec2 = ec2.reached().unwrap();
         assert!(!ec2.is_public());
 
         assert_eq!(ec2.get(&url).await.unwrap(), "203.0.113.7\n");
@@ -272,6 +285,7 @@ pub(crate) mod tests {
     async fn an_answer_that_is_too_long_is_none() {
         static LONG: [u8; 5000] = [b'1'; 5000];
         let ec2 = after_a_call().await;
+        let ec2 = ec2.reached().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {

@@ -13,7 +13,7 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4::SigningParams;
 
 use super::Ec2;
-use super::https::Answer;
+use super::https::{Answer, Reached};
 use super::partition::Partition;
 use crate::ids::SnapshotId;
 
@@ -38,14 +38,14 @@ pub(super) struct Scope<'a> {
     pub(super) region: &'a str,
 }
 
-impl Ec2 {
-    /// Signs and sends `request`; the service's answer. A call must have been made before.
+impl Reached<'_> {
+    /// Signs and sends `request`; the service's answer.
     pub(super) async fn signed(
         &self,
         scope: Scope<'_>,
         mut request: http::Request<String>,
     ) -> Result<Answer, String> {
-        let provider = self.credentials.as_ref();
+        let provider = self.ec2.credentials.as_ref();
         let provider = provider.ok_or("there are no credentials")?;
         let credentials = provider.provide_credentials().await;
         let credentials = credentials.map_err(|error| super::error::causes(&error))?;
@@ -54,7 +54,7 @@ impl Ec2 {
             .identity(&identity)
             .region(scope.region)
             .name(scope.service)
-            .time(SystemTime::from(self.clock.now()))
+            .time(SystemTime::from(self.ec2.clock.now()))
             .settings(SigningSettings::default())
             .build()
             .map_err(|error| error.to_string())?
@@ -73,7 +73,9 @@ impl Ec2 {
         instructions.apply_to_request_http1x(&mut request);
         self.send(request, ANSWER, LONGEST).await
     }
+}
 
+impl Ec2 {
     /// The signed address by which EC2 reads an encrypted snapshot of the region `from` for a copy in
     /// this one (EC2 API reference, `CopySnapshot`, `PresignedUrl`). The SDK makes none.
     pub(super) async fn copy_permit(

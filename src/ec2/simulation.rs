@@ -140,7 +140,9 @@ impl Ec2 {
             service: "iam",
             region,
         };
-        let Answer { status, text, .. } = self.signed(scope, request).await.map_err(failed)?;
+        let reached = self.reached().map_err(failed)?;
+        let answer = reached.signed(scope, request).await;
+        let Answer { status, text, .. } = answer.map_err(failed)?;
         if status == 200 {
             return Ok(text);
         }

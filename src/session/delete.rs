@@ -197,16 +197,16 @@ fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
         _ => String::new(),
     };
     let kept = Kept::of(snapshots);
-    let count = match snapshots.len() {
-        1 => "1 snapshot".to_owned(),
-        count => format!("{count} snapshots"),
+    let (count, goes) = match snapshots.len() {
+        1 => ("1 snapshot".to_owned(), "goes"),
+        count => (format!("{count} snapshots"), "go"),
     };
     let (least, most) = kept.cents();
     let cost = match least {
         Some(least) if least == most && !shares => format!("about {}", dollars(most)),
         _ => format!("at most {}", dollars(most)),
     };
-    format!("{drive}: {count}{which} go; that frees {cost} a month")
+    format!("{drive}: {count}{which} {goes}; that frees {cost} a month")
 }
 
 #[cfg(test)]
@@ -242,12 +242,12 @@ mod tests {
         );
         assert_eq!(
             goes(&demo, &[snapshot(3)], false),
-            "demo: 1 snapshot of generation 3 go; that frees about $0.50 a month"
+            "demo: 1 snapshot of generation 3 goes; that frees about $0.50 a month"
         );
         // Others have some of its blocks.
         assert_eq!(
             goes(&demo, &[snapshot(3)], true),
-            "demo: 1 snapshot of generation 3 go; that frees at most $0.50 a month"
+            "demo: 1 snapshot of generation 3 goes; that frees at most $0.50 a month"
         );
     }
 }

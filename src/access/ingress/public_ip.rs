@@ -34,7 +34,8 @@ impl Plan {
         if self.is_closed() || !self.reach.cidrs.is_empty() {
             return Ok(self.reach.cidrs.clone());
         }
-        let is_far = at.is_none_or(is_translated) && self.ec2.is_aws() && self.ec2.is_public();
+        let is_public = || self.ec2.reached().is_ok_and(|ec2| ec2.is_public());
+        let is_far = at.is_none_or(is_translated) && self.ec2.is_aws() && is_public();
         let address = match at {
             _ if is_far => {
                 let address = self.ask().await?;
@@ -55,7 +56,10 @@ impl Plan {
         let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
             // It would return the proxy's address, which SSH does not use.
             Some(name) => Err(format!("it would be asked through the proxy of {name}")),
-            None => retry(&PAUSES, Result::is_err, || self.ec2.get(service)).await,
+            None => match self.ec2.reached() {
+                Ok(ec2) => retry(&PAUSES, Result::is_err, || ec2.get(service)).await,
+                Err(error) => Err(error),
+            },
         };
         answer
             .and_then(|answer| address(&answer))

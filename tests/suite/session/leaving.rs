@@ -105,7 +105,7 @@ fn the_save_of_a_former_generation_is_deleted_and_the_newest_never() {
     let deleted = site.run(&["delete", "demo@1", "--yes"]);
     deleted
         .is(0)
-        .reports("demo: 1 snapshot of generation 1 go; that frees at most $0.00 a month\n")
+        .reports("demo: 1 snapshot of generation 1 goes; that frees at most $0.00 a month\n")
         .reports("), generation 1\n");
     assert_eq!(site.kinds("demo"), ["snapshot"; 2]);
     let newest = site.run(&["delete", "demo@3", "--yes"]);
