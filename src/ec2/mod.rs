@@ -74,7 +74,7 @@ pub use quotas::Quota;
 pub use simulation::{Forbidden, NoSimulation};
 pub use source::{By, Source, profile_names};
 pub use speed::Speed;
-pub use spot::{SPOT_ROLE, SpotStatus};
+pub use spot::{SPOT_ROLE, SpotStatus, TakenBack};
 pub use types::{InstanceType, type_names};
 
 #[cfg(test)]

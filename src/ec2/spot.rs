@@ -35,6 +35,10 @@ const TAKEN_BACK: [&str; 11] = [
     "instance-terminated-no-capacity",
 ];
 
+/// The prefix of the state reason of an instance that EC2 took back (EC2 user guide, *Find
+/// interrupted Spot Instances*).
+const SPOT_ENDED: &str = "Server.SpotInstance";
+
 /// The status of a spot request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpotStatus {
@@ -45,14 +49,24 @@ pub struct SpotStatus {
 }
 
 impl SpotStatus {
-    /// When EC2 interrupts the instance, if it does: at about that time, or earlier after a shorter
-    /// notice.
+    /// When EC2 interrupts the instance, if it does and that still runs: at about that time, or
+    /// earlier after a shorter notice. The status alone does not tell: a request is closed at the
+    /// notice, two minutes before the end, and where there was none at the end itself.
     #[must_use]
     pub fn interruption(&self) -> Option<Timestamp> {
         TAKEN_BACK
             .contains(&self.code.as_str())
             .then(|| self.since + NOTICE)
     }
+}
+
+/// What EC2 does to a spot instance of its own accord.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenBack {
+    /// It ends the instance at about this time.
+    At(Timestamp),
+    /// It has ended it.
+    Already,
 }
 
 /// The role that an account needs before its first spot request (EC2 user guide, *Service-linked
@@ -71,6 +85,34 @@ impl Ec2 {
             .await
             .map_err(|error| Error::of(CALL, &error))?;
         Ok(!answer.spot_instance_requests().is_empty())
+    }
+
+    /// Whether EC2 takes the spot instance back, or has done so; `None` also where its request is
+    /// not known yet. A call for its state is made only if the request says so.
+    pub async fn taken_back(&self, instance: &InstanceId) -> Result<Option<TakenBack>, Error> {
+        let status = self.spot_status(instance).await?;
+        let Some(at) = status.and_then(|status| status.interruption()) else {
+            return Ok(None);
+        };
+        let seen = self.instance(instance).await?;
+        let is_live = seen.is_some_and(|instance| instance.state.is_live());
+        Ok(Some(if is_live {
+            TakenBack::At(at)
+        } else {
+            TakenBack::Already
+        }))
+    }
+
+    /// Whether EC2 has taken back a spot instance that has ended: by its request, or by the reason
+    /// in its own state, whichever is known first.
+    pub async fn was_taken_back(&self, instance: &InstanceId) -> Result<bool, Error> {
+        if let Some(status) = self.spot_status(instance).await?
+            && status.interruption().is_some()
+        {
+            return Ok(true);
+        }
+        let why = self.why_ended(instance).await?;
+        Ok(why.is_some_and(|why| why.starts_with(SPOT_ENDED)))
     }
 
     /// The status of the spot request behind `instance`; `None` if there is none, or none yet.

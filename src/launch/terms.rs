@@ -140,14 +140,6 @@ fn markets(options: &Options) -> &'static [Market] {
     }
 }
 
-/// The `preferred` markets in which an interrupted session may resume: a bound price, and on demand
-/// ruled out, hold for that launch as well.
-pub(crate) fn markets_to_resume(options: &Options, preferred: [Market; 2]) -> Vec<Market> {
-    let stays = stays_on_spot(options);
-    let may = |market: &Market| *market == Market::Spot || !stays;
-    preferred.into_iter().filter(may).collect()
-}
-
 /// Whether on demand is ruled out.
 pub(crate) fn stays_on_spot(options: &Options) -> bool {
     let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
@@ -159,16 +151,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_bounds_the_price_or_rules_on_demand_out_stays_on_spot() {
-        const BOTH: [Market; 2] = [Market::OnDemand, Market::Spot];
+    fn on_demand_is_launched_only_if_it_is_asked_for_and_after_spot() {
+        const SPOT: &[Market] = &[Market::Spot];
+        const THEN_ON_DEMAND: &[Market] = &[Market::Spot, Market::OnDemand];
         let max_price = "0.05".parse().ok();
         for (market, fallback, max_price, expected) in [
-            (None, None, None, &BOTH[..]),
-            (None, None, max_price, &[Market::Spot]),
-            (None, Some(Fallback::None), None, &[Market::Spot]),
-            (None, Some(Fallback::OnDemand), max_price, &BOTH),
-            (Some(Market::OnDemand), None, max_price, &BOTH),
-            (Some(Market::OnDemand), Some(Fallback::None), None, &BOTH),
+            (None, None, None, SPOT),
+            (None, None, max_price, SPOT),
+            (None, Some(Fallback::None), None, SPOT),
+            (None, Some(Fallback::OnDemand), max_price, THEN_ON_DEMAND),
+            (Some(Market::OnDemand), None, max_price, &[Market::OnDemand]),
         ] {
             let options = Options {
                 market,
@@ -176,7 +168,7 @@ mod tests {
                 max_price,
                 ..Options::default()
             };
-            assert_eq!(markets_to_resume(&options, BOTH), expected, "{options:?}");
+            assert_eq!(markets(&options), expected, "{options:?}");
         }
     }
 }

@@ -18,6 +18,10 @@ use crate::signals::End;
 /// The question if there is no spot capacity.
 const QUESTION: &str = "launch on demand instead? [y/N]";
 
+/// The line before it. EC2's API has no on-demand prices.
+const ON_DEMAND: &str = "on demand costs several times what spot does: \
+                         https://aws.amazon.com/ec2/pricing/on-demand/ has the prices";
+
 impl Session {
     /// Settles what is launched for the drive.
     pub(super) fn settle_terms(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
@@ -80,9 +84,40 @@ impl Session {
     /// As [`Session::run`] towards a mounted drive; without capacity, from the drive's snapshot in
     /// any zone, and on demand, each only if that is allowed.
     pub(super) async fn run_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
-        let goal = self.request.goal();
+        let may_leave = self.request.options.leave_zone && !self.request.discard;
+        self.fall_back(self.request.goal(), may_leave).await
+    }
+
+    /// The markets in which the session may launch, the preferred one first: on demand only if a flag
+    /// or an answer has asked for it.
+    pub(super) fn markets(&self) -> Vec<Market> {
+        let terms = self.terms.as_ref();
+        terms.map_or_else(Vec::new, |terms| terms.markets.clone())
+    }
+
+    /// As [`Session::run_with_fallbacks`], for a session that resumes: in the preferred market in the
+    /// zone of the drive's volume, then in any zone, and on demand after that.
+    pub(super) async fn resume_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
+        let goal = Goal::Ready { from: None };
+        let markets = self.markets();
+        self.choose(markets.get(..1).unwrap_or_default(), false);
+        let (outcome, asked) = self.run(goal.clone()).await;
+        let Some(lack) = lack(&outcome).filter(|_| asked.is_none()) else {
+            return (outcome, asked);
+        };
+        // The end of that run has saved the drive.
+        if let Some(zone) = lack.zone {
+            self.report.print(&format!(
+                "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
+                self.request.drive
+            ));
+        }
+        self.choose(&markets, false);
+        self.fall_back(goal, false).await
+    }
+
+    async fn fall_back(&mut self, goal: Goal, mut may_leave: bool) -> (Outcome, Option<End>) {
         let options = &self.request.options;
-        let mut may_leave = options.leave_zone && !self.request.discard;
         let may_answer = self.request.yes || crate::terminal::is_interactive();
         let mut may_ask = options.fallback.is_none() && may_answer;
         loop {
@@ -111,8 +146,13 @@ impl Session {
                 }
                 _ if may_ask && !lack.on_demand => {
                     may_ask = false;
+                    self.report.print(ON_DEMAND);
                     if !self.ask(QUESTION, false).await {
                         return (outcome, asked);
+                    }
+                    // That holds for the whole session.
+                    if let Some(terms) = &mut self.terms {
+                        terms.markets.push(Market::OnDemand);
                     }
                     self.choose(&[Market::OnDemand], false);
                 }
@@ -140,6 +180,7 @@ impl Session {
             None if stays_on_spot(options) => Market::Spot,
             None => Market::OnDemand,
         };
+        terms.markets = vec![market];
         self.report.print(&format!(
             "going on among the types that the free tier has, {market}; --free (free = true in the \
              configuration) begins with them"

@@ -87,10 +87,10 @@ impl Cost {
         self
     }
 
-    /// The cost of `instance` an hour, as the end of a sentence; empty if it is not known.
+    /// The cost of `instance` an hour, as the end of a sentence; empty if EC2 does not answer.
     pub(super) async fn hourly(instance: &Instance, ec2: &Ec2) -> String {
         if instance.market != Market::Spot {
-            return String::new();
+            return ", at its on-demand price, which EC2's API does not know".to_owned();
         }
         let price = ec2.spot_price(&instance.instance_type, &instance.zone);
         match price.await {

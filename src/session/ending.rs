@@ -33,7 +33,10 @@ pub(super) enum Interruption {
         /// The exit code of the shell or command, if it ended after the notice.
         code: Option<u8>,
     },
-    /// Without a notice. The failure is reported if the session does not resume.
+    /// Without a notice that arrived: EC2 says afterwards that it took it.
+    Taken,
+    /// It is gone, and EC2 does not say that it took it. The failure is reported if the session does
+    /// not resume.
     Gone(Failure),
 }
 

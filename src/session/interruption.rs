@@ -1,9 +1,9 @@
 //! The way on after EC2 has interrupted the instance: park the drive, then resume on another
 //! instance, or save.
 //!
-//! The drive's volume can be attached at once in its own zone. So that zone is tried first, on
-//! demand before spot, whose capacity has just run out there. If it has no capacity, the session
-//! waits for the snapshot and resumes in any zone. A command is not run a second time, since it may
+//! The drive's volume can be attached at once in its own zone. So that zone is tried first. If it has
+//! no capacity, the session waits for the snapshot and resumes in any zone: as spot, and on demand
+//! only after that, and only if its user has asked for it or says so now. A command is not run a second time, since it may
 //! have done half of its work: only if the caller allows that (`--restart`), EC2's reason is that
 //! it took the instance, and the command did not end well.
 
@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use crate::drive::reconcile::{RunError, RunFailure};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Instance, Market, Zone};
+use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
 use crate::ids::SnapshotId;
 use crate::signals::End;
@@ -22,7 +21,6 @@ use super::cost::Cost;
 use super::ending::{Ending, Interruption};
 use super::request::Task;
 use super::state::Session;
-use crate::launch::terms::markets_to_resume;
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
 const INTERRUPTED: u8 = Exit::Interrupted as u8;
@@ -33,9 +31,6 @@ const BY_EC2: &str = "Server.";
 
 /// The time below which a command is not started again.
 const SHORTEST: Duration = Duration::from_mins(1);
-
-/// The question, unless `--resume` has answered it.
-const QUESTION: &str = "resume on another instance? [Y/n]";
 
 impl Session {
     /// Parks the drive, which then is off `instance`. Returns `None` if the session resumes;
@@ -67,7 +62,8 @@ impl Session {
             && if is_command {
                 self.takes_a_try(&interruption, instance).await
             } else {
-                self.request.options.resume || self.ask(QUESTION, true).await
+                let question = question(&self.markets());
+                self.request.options.resume || self.ask(&question, true).await
             };
         if resumes {
             if is_guest {
@@ -76,9 +72,6 @@ impl Session {
             // News of the old host are not about the next one.
             while self.news.try_recv().is_ok() {}
             self.has_begun = false;
-            let markets =
-                markets_to_resume(&self.request.options, [Market::OnDemand, Market::Spot]);
-            self.choose(&markets, false);
             return None;
         }
         let ending = self.ended(interruption, instance, is_command);
@@ -109,6 +102,7 @@ impl Session {
         };
         let may_begin_again = match interruption {
             Interruption::Noticed { code, .. } => !matches!(code, Some(0 | INTERRUPTED)),
+            Interruption::Taken => true,
             Interruption::Gone(_) => {
                 let why = self.cloud.ec2.why_ended(&instance.id).await;
                 matches!(why, Ok(Some(why)) if why.starts_with(BY_EC2))
@@ -154,7 +148,7 @@ impl Session {
     /// As [`Session::run`] towards a mounted drive, for a session that resumes: if the volume's
     /// zone has no capacity, from the snapshot in any zone.
     pub(super) async fn resume(&mut self) -> (Outcome, Option<End>) {
-        let (outcome, asked) = self.try_to_resume().await;
+        let (outcome, asked) = self.resume_with_fallbacks().await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = instance.market;
             let price = Cost::hourly(instance, &self.cloud.ec2).await;
@@ -168,24 +162,6 @@ impl Session {
         (outcome, asked)
     }
 
-    async fn try_to_resume(&mut self) -> (Outcome, Option<End>) {
-        let goal = Goal::Ready { from: None };
-        let (outcome, asked) = self.run(goal.clone()).await;
-        match (zone_without_capacity(&outcome), asked) {
-            (Some(zone), None) => {
-                self.report.print(&format!(
-                    "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
-                    self.request.drive
-                ));
-                let markets =
-                    markets_to_resume(&self.request.options, [Market::Spot, Market::OnDemand]);
-                self.choose(&markets, false);
-                self.run(goal).await
-            }
-            (_, asked) => (outcome, asked),
-        }
-    }
-
     /// The ending of a session that does not resume.
     fn ended(&self, interruption: Interruption, instance: &Instance, is_command: bool) -> Ending {
         if self.request.may_restart() && is_done(&interruption) {
@@ -193,32 +169,31 @@ impl Session {
         }
         let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
         let had_begun = self.has_begun || matches!(self.request.task, Task::Attach(_));
-        Ending::Failed(match interruption {
-            Interruption::Gone(failure) => failure,
-            Interruption::Noticed { code, .. } => {
-                let of_the_command = match code {
-                    _ if is_command && !had_begun => ", before the command had begun".to_owned(),
-                    Some(code) if is_command => format!(
-                        ", which ended the command (exit code {code}): it may have done half of \
-                         what it does"
-                    ),
-                    _ if is_command => {
-                        ", and with it the command: it may have done half of what it does"
-                            .to_owned()
-                    }
-                    _ => String::new(),
-                };
-                let error = anyhow!("EC2 took {} back{of_the_command}", id.of(drive));
-                let by_itself = match (is_command, self.request.may_restart()) {
-                    (false, _) => "; --resume does so by itself",
-                    (true, false) => "; `run --restart` starts a command again by itself",
-                    (true, true) => "",
-                };
-                Failure::new(Exit::TryAgain, error).hint(format!(
-                    "{xdrive} connect {drive} goes on with the drive{by_itself}"
-                ))
+        let code = match interruption {
+            Interruption::Gone(failure) => return Ending::Failed(failure),
+            Interruption::Noticed { code, .. } => code,
+            Interruption::Taken => None,
+        };
+        let of_the_command = match code {
+            _ if is_command && !had_begun => ", before the command had begun".to_owned(),
+            Some(code) if is_command => format!(
+                ", which ended the command (exit code {code}): it may have done half of what it does"
+            ),
+            _ if is_command => {
+                ", and with it the command: it may have done half of what it does".to_owned()
             }
-        })
+            _ => String::new(),
+        };
+        let error = anyhow!("EC2 took {} back{of_the_command}", id.of(drive));
+        let by_itself = match (is_command, self.request.may_restart()) {
+            (false, _) => "; --resume does so by itself",
+            (true, false) => "; `run --restart` starts a command again by itself",
+            (true, true) => "",
+        };
+        let failure = Failure::new(Exit::TryAgain, error).hint(format!(
+            "{xdrive} connect {drive} goes on with the drive{by_itself}"
+        ));
+        Ending::Failed(failure)
     }
 }
 
@@ -233,22 +208,29 @@ fn is_done(interruption: &Interruption) -> bool {
     matches!(interruption, Interruption::Noticed { code: Some(0), .. })
 }
 
-/// The zone of the drive's volume, if the run failed because it has no capacity, and the drive was
-/// saved after that.
-fn zone_without_capacity(outcome: &Outcome) -> Option<Zone> {
-    match outcome {
-        Outcome::Failed(RunFailure {
-            error: RunError::NoCapacity(lack),
-            also: Some(also),
-            ..
-        }) if matches!(**also, Outcome::Saved { .. }) => lack.zone.clone(),
-        _ => None,
-    }
+/// The question whether to resume in these `markets`.
+fn question(markets: &[Market]) -> String {
+    let markets: Vec<String> = markets.iter().map(ToString::to_string).collect();
+    let markets = markets.join(", then ");
+    format!("resume on another instance ({markets})? [Y/n]")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_question_names_the_market() {
+        use Market::{OnDemand, Spot};
+        assert_eq!(
+            question(&[Spot]),
+            "resume on another instance (spot)? [Y/n]"
+        );
+        assert_eq!(
+            question(&[Spot, OnDemand]),
+            "resume on another instance (spot, then on demand)? [Y/n]"
+        );
+    }
 
     #[test]
     fn only_an_instance_on_which_the_command_began_uses_up_a_try() {

@@ -20,9 +20,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use crate::clock::Clock;
 use crate::cloud::Cloud;
 use crate::drive::{HostError, Reconciler};
-use crate::ec2::{Ec2, Instance, Market};
+use crate::ec2::{Ec2, Instance, Market, TakenBack};
 use crate::host::{HostEvent, closing};
-use crate::ids::{DriveName, InstanceId};
+use crate::ids::DriveName;
 use crate::report::Report;
 use crate::ssh::shell::Message;
 
@@ -175,7 +175,7 @@ impl<'a> Monitor<'a> {
         // The reconciler's events report a checkpoint that succeeds.
         let mut checkpointing: Option<Work<'a, Result<(), String>>> = None;
         let mut attaching: Option<Work<'a, Result<Reattached, HostError>>> = None;
-        let notice = notice_from_ec2(self.context.ec2, self.context.instance);
+        let notice = notice_from_ec2(self.context.ec2, self.context.clock, self.context.instance);
         let mut notice = pin!(notice);
         let mut ticking = interval(Duration::from_secs(1));
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -280,6 +280,13 @@ impl<'a> Monitor<'a> {
         let now = self.context.clock.now();
         self.noticed = Some((at, now));
         let left = at.duration_since(now).as_secs().max(0);
+        if left == 0 {
+            self.context.output.print(&format!(
+                "EC2 has taken {} back; the drive is saved now",
+                self.instance()
+            ));
+            return;
+        }
         self.context.output.print(&format!(
             "EC2 takes {} back in {left} s, at {at:.0}; the drive is closed and saved now",
             self.instance()
@@ -374,27 +381,20 @@ pub(super) async fn noticed(news: &mut UnboundedReceiver<News>) -> Option<Timest
     None
 }
 
-/// Polls the spot request of `instance` until it has a notice; returns when the instance ends.
-/// On-demand instances never get one.
-async fn notice_from_ec2(ec2: &Ec2, instance: &Instance) -> Timestamp {
+/// Polls the spot request of the instance until it has a notice; returns when the instance ends, or
+/// now if it has. On-demand instances never get one.
+async fn notice_from_ec2(ec2: &Ec2, clock: &Clock, instance: &Instance) -> Timestamp {
     if instance.market != Market::Spot {
         return std::future::pending().await;
     }
     loop {
         sleep(LOOK).await;
-        if let Some(at) = interruption(ec2, &instance.id).await {
-            return at;
-        }
-    }
-}
-
-async fn interruption(ec2: &Ec2, instance: &InstanceId) -> Option<Timestamp> {
-    match ec2.spot_status(instance).await {
-        Ok(status) => status?.interruption(),
-        // The host announces it as well; without a network neither does.
-        Err(error) => {
-            tracing::debug!(%error, "cannot look at the spot request");
-            None
+        match ec2.taken_back(&instance.id).await {
+            Ok(Some(TakenBack::At(at))) => return at,
+            Ok(Some(TakenBack::Already)) => return clock.now(),
+            Ok(None) => {}
+            // The host announces it as well; without a network neither does.
+            Err(error) => tracing::debug!(%error, "cannot look at the spot request"),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::container::ContainerSession;
 use super::ending::{Ending, Interruption};
 use super::monitor::SharedReconciler;
 use crate::drive::HostError;
-use crate::ec2::{Ec2, Instance, InstanceState};
+use crate::ec2::{Ec2, Instance, InstanceState, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
 use crate::ids::DriveName;
@@ -31,7 +31,7 @@ use crate::ssh::{Shell, Ssh};
 const AGAIN: Duration = Duration::from_secs(1);
 /// How long EC2 may take to describe the instance: five round trips with a new TLS connection, and
 /// its own time. Without a network it never answers.
-const ANSWER: Duration = Duration::from_secs(10);
+pub(super) const ANSWER: Duration = Duration::from_secs(10);
 
 /// Reconnects a shell to its host.
 pub(super) struct Reconnector<'a> {
@@ -52,8 +52,10 @@ enum Attempt {
     Connected(Ssh, Host),
     /// The host is closing, for this reason.
     Closing(String),
-    /// EC2 has ended the instance; its state.
+    /// The instance has ended; its state.
     InstanceEnded(String),
+    /// Likewise, and EC2 says that it took it back.
+    TakenBack,
     /// The attempt failed with this error; another may succeed.
     Failed(String),
 }
@@ -149,7 +151,7 @@ impl Reconnector<'_> {
                 shell.close();
                 self.report_end();
             }
-            Attempt::Closing(_) | Attempt::InstanceEnded(_) => {}
+            Attempt::Closing(_) | Attempt::InstanceEnded(_) | Attempt::TakenBack => {}
         }
         Ok(Err(self.ending(last, why)))
     }
@@ -220,6 +222,7 @@ impl Reconnector<'_> {
             Attempt::InstanceEnded(ended) => Ending::Interruption(Interruption::Gone(
                 connection_lost(&format!("{why}; {ended}"), &self.command),
             )),
+            Attempt::TakenBack => Ending::Interruption(Interruption::Taken),
             Attempt::Closing(error) | Attempt::Failed(error) => {
                 self.over(&format!("{why}; {error}"))
             }
@@ -260,11 +263,26 @@ impl Reconnector<'_> {
             Ok(Err(_)) | Err(_) => None,
         };
         match gone {
+            Some(_) if self.was_taken_back().await => Attempt::TakenBack,
             Some(state) => {
                 Attempt::InstanceEnded(format!("EC2 says that {} is {state}", self.instance()))
             }
             None => Attempt::Failed(error.to_string()),
         }
+    }
+
+    /// Whether EC2 says that it took the instance back, which has ended. The end of a connection is
+    /// seen before the notice where the host is gone at once.
+    async fn was_taken_back(&self) -> bool {
+        let asked = timeout(ANSWER, was_taken_back(self.ec2, self.host));
+        asked.await.unwrap_or(false)
+    }
+
+    /// The failure of what follows an instance that EC2 took back, and goes on nowhere else.
+    pub(super) fn taken_back(&self) -> Failure {
+        let error = anyhow!("EC2 took {} back", self.instance());
+        let hint = format!("{} again once the drive is up", self.command);
+        Failure::new(Exit::TryAgain, error).hint(hint)
     }
 
     /// Reports the connection after the one that was lost.
@@ -302,6 +320,11 @@ impl Reconnector<'_> {
     }
 }
 
+/// Whether EC2 says that it took `instance` back, which has ended.
+pub(super) async fn was_taken_back(ec2: &Ec2, instance: &Instance) -> bool {
+    instance.market == Market::Spot && ec2.was_taken_back(&instance.id).await.unwrap_or(false)
+}
+
 /// The line above the shell: how long it reconnects without a network, and how long the laptop may
 /// sleep, which is the host's `lease`.
 pub(super) fn rule(lease: Duration, grace: Duration) -> String {
@@ -321,11 +344,17 @@ pub(super) fn rule_of_command(lease: Duration, attach: &str) -> String {
     )
 }
 
-/// Such as `8 h`, `15 min` or `45 s`.
+/// Such as `8 h`, `15 min` or `45 s`; without the seconds of many minutes and the minutes of many
+/// hours.
 pub(super) fn in_words(time: Duration) -> String {
+    const MANY: u64 = 10;
     match time.as_secs() {
-        seconds if seconds.is_multiple_of(3600) => format!("{} h", seconds / 3600),
-        seconds if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        seconds if seconds.is_multiple_of(3600) || seconds >= MANY * 3600 => {
+            format!("{} h", seconds / 3600)
+        }
+        seconds if seconds.is_multiple_of(60) || seconds >= MANY * 60 => {
+            format!("{} min", seconds / 60)
+        }
         seconds => format!("{seconds} s"),
     }
 }
@@ -369,5 +398,21 @@ mod tests {
         assert!(command.len() <= 80, "{}", command.len());
         let long = super::rule(Duration::from_hours(8), Duration::from_mins(10));
         assert!(long.contains("asleep longer than 8 h ends"), "{long}");
+    }
+
+    #[test]
+    fn a_time_is_in_the_words_in_which_it_was_given() {
+        for (seconds, words) in [
+            (45, "45 s"),
+            (90, "90 s"),
+            (600, "10 min"),
+            (8 * 3600, "8 h"),
+            (90 * 60, "90 min"),
+            // A day, and what a run's record takes after it.
+            (86490, "24 h"),
+            (90 * 60 + 90, "91 min"),
+        ] {
+            assert_eq!(in_words(Duration::from_secs(seconds)), words);
+        }
     }
 }

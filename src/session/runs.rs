@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::cost::Cost;
+use super::ending::Ending;
 use super::look::READER_LEFT;
 use super::prompt::{or_interrupted, unless_ended};
 use super::reconnect::Reconnector;
@@ -147,6 +148,7 @@ impl Shown {
             };
             host = match reconnector.after_loss(&mut lost, &why).await {
                 Ok((_, host)) => host,
+                Err(Ending::Interruption(_)) => return Err(reconnector.taken_back()),
                 Err(ending) => return Session::code(ending),
             };
         }

@@ -54,7 +54,10 @@ impl Session {
         let found = self.reconciler.hosts().find(host, volume, generation);
         match (asked, found.await) {
             (Some(end), _) => Ending::Asked(end),
-            (None, Err(error)) => self.not_begun(anyhow::Error::new(error).into()).await,
+            (None, Err(error)) => {
+                let failure = anyhow::Error::new(error).into();
+                self.not_begun(host, failure).await
+            }
             (None, Ok(())) => self.enter(host).await,
         }
     }
@@ -89,13 +92,14 @@ impl Session {
         let (inside, line) = match entered.await {
             Ok(Ok(inside)) => inside,
             Err(end) => return Ending::Asked(end),
-            Ok(Err(failure)) => return self.not_begun(failure).await,
+            Ok(Err(failure)) => return self.not_begun(instance, failure).await,
         };
         self.stay(instance, inside, line).await
     }
 
     /// The ending of a stay that could not begin. EC2's notice explains why nothing could be started.
-    async fn not_begun(&mut self, failure: Failure) -> Ending {
+    /// An instance that is gone at once announces none, and EC2 says afterwards that it took it.
+    async fn not_begun(&mut self, host: &Instance, failure: Failure) -> Ending {
         // A host that closes refuses at once, and its announcement of a notice may come after that.
         let error = &failure.error;
         let is_refused = matches!(error.downcast_ref(), Some(ScriptError::Closing(_)))
@@ -106,9 +110,14 @@ impl Session {
         } else {
             Duration::ZERO
         };
-        match timeout(wait, monitor::noticed(&mut self.news)).await {
-            Ok(Some(at)) => Ending::Interruption(Interruption::Noticed { at, code: None }),
-            Ok(None) | Err(_) => Ending::Failed(failure),
+        if let Ok(Some(at)) = timeout(wait, monitor::noticed(&mut self.news)).await {
+            return Ending::Interruption(Interruption::Noticed { at, code: None });
+        }
+        let asked = reconnect::was_taken_back(&self.cloud.ec2, host);
+        if timeout(reconnect::ANSWER, asked).await.unwrap_or(false) {
+            Ending::Interruption(Interruption::Taken)
+        } else {
+            Ending::Failed(failure)
         }
     }
 
@@ -223,7 +232,7 @@ impl Session {
         line: DedicatedConnection,
     ) -> Ending {
         match self.run_inside(instance, inside, line).await {
-            Ending::Failed(failure) if !self.has_begun => self.not_begun(failure).await,
+            Ending::Failed(failure) if !self.has_begun => self.not_begun(instance, failure).await,
             ending => ending,
         }
     }

@@ -86,7 +86,7 @@ impl Session {
         let (command, drive) = (&self.cloud.command, &self.request.drive);
         let anew = format!("{command} connect {drive} --discard begins anew from the saved drive");
         match ending {
-            Ending::Interruption(Interruption::Noticed { .. }) => {
+            Ending::Interruption(Interruption::Noticed { .. } | Interruption::Taken) => {
                 let error = anyhow!("EC2 took {} back", host.id.of(drive));
                 Ending::Failed(Failure::new(Exit::TryAgain, error).hint(anew))
             }

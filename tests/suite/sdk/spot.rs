@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use xdrive::ec2::{InstanceState, LaunchOrder, Market};
+use xdrive::ec2::{InstanceState, LaunchOrder, Market, TakenBack};
 use xdrive::local::Preset;
 
 use super::{Scene, launch_order, until};
@@ -36,10 +36,32 @@ async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
     );
     let state = ec2.instance(&instance).await.unwrap().unwrap().state;
     assert_eq!(state, InstanceState::Running);
+    let taken = ec2.taken_back(&instance).await.unwrap();
+    assert_eq!(taken, Some(TakenBack::At(seen)));
 
     tokio::time::sleep(Duration::from_mins(3)).await;
     let state = ec2.instance(&instance).await.unwrap().unwrap().state;
     assert_eq!(state, InstanceState::Terminated);
+    let taken = ec2.taken_back(&instance).await.unwrap();
+    assert_eq!(taken, Some(TakenBack::Already));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_is_gone_without_a_notice_has_no_minutes_left() {
+    let scene = Scene::new(Preset::Fast);
+    let ec2 = &scene.ec2;
+    let instance = ec2.launch(&launch_order("spot")).await.unwrap().id;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(ec2.taken_back(&instance).await.unwrap(), None);
+    assert!(!ec2.was_taken_back(&instance).await.unwrap());
+    let cut = scene.local.interrupt(instance.as_str(), Duration::ZERO);
+    cut.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(
+        ec2.taken_back(&instance).await.unwrap(),
+        Some(TakenBack::Already)
+    );
+    assert!(ec2.was_taken_back(&instance).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,5 +79,7 @@ async fn what_its_owner_ends_is_no_interruption_and_on_demand_has_no_request() {
     let status = ec2.spot_status(&spot).await.unwrap().unwrap();
     assert_eq!(status.code, "instance-terminated-by-user");
     assert_eq!(status.interruption(), None);
+    assert_eq!(ec2.taken_back(&spot).await.unwrap(), None);
+    assert!(!ec2.was_taken_back(&spot).await.unwrap());
     assert_eq!(ec2.spot_status(&on_demand).await.unwrap(), None);
 }

@@ -146,7 +146,7 @@ fn an_instance_that_is_gone_is_not_waited_for() {
         began.elapsed() < Duration::from_mins(1),
         "it was waited for"
     );
-    pty.see_within(SESSION, "resume on another instance?");
+    pty.see_within(SESSION, "resume on another instance (spot)?");
     pty.type_in("n\r");
     ends(pty, &site, 255, 2);
     let things = site.drive("demo")["things"].to_string();
