@@ -21,7 +21,7 @@ use crate::cloud::Cloud;
 use crate::config::Reach;
 use crate::config::quantity::{self, Invalid};
 use crate::drive::tags;
-use crate::ec2::{self, Instance, Ownership, Tags};
+use crate::ec2::{self, Instance, InstanceState, Ownership, Tags, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::report::{self, Report};
@@ -103,7 +103,10 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
         json: args.json,
     };
     let owner = cloud.identity().await?.owner;
-    let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
+    let (mut instances, mut volumes, snapshots) = cloud.ec2.everything().await?;
+    // What is gone is listed for an hour, with its tags: nothing of such a drive is left.
+    instances.retain(|it| it.state != InstanceState::Terminated);
+    volumes.retain(|it| !matches!(it.state, VolumeState::Deleting | VolumeState::Deleted));
     let all = instances.iter().map(|thing| &thing.tags);
     let all = all.chain(volumes.iter().map(|thing| &thing.tags));
     let all: Vec<&Tags> = all

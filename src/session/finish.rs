@@ -4,7 +4,7 @@
 use crate::cloud::Cloud;
 use crate::config::{Options, Reach};
 use crate::drive::Outcome;
-use crate::drive::plan::{Goal, Next};
+use crate::drive::plan::{Done, Goal, Next};
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::signals::End;
@@ -19,6 +19,9 @@ use super::state::Session;
 const GOAL: Goal = Goal::Saved {
     even_if_used: false,
 };
+
+/// The result for a drive that never held anything, or was deleted meanwhile.
+const NOTHING: &str = "nothing is left";
 
 /// The result for one drive.
 #[derive(Debug)]
@@ -70,6 +73,9 @@ pub async fn finish_drive(
             finished.result = format!("in use on {} by {}", holder.instance.its(), holder.owner);
         }
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
+            if let Outcome::Saved { snapshot: None, .. } = outcome {
+                NOTHING.clone_into(&mut finished.result);
+            }
             if let Some(keep) = keep {
                 session.prune(keep, &mut finished).await;
             }
@@ -116,6 +122,7 @@ impl Session {
                 ("to be finished", Vec::new())
             }
             Next::Busy(_) => ("in use", Vec::new()),
+            Next::Done(Done::Saved(None)) => (NOTHING, Vec::new()),
             Next::Done(_) => ("saved", Vec::new()),
             Next::Stuck(stuck) => {
                 failure = self.report_outcome(Outcome::Stuck(stuck)).err();

@@ -1,12 +1,17 @@
 //! `xdrive gc`: drives in use are left alone, unfinished ones saved, old snapshots deleted on
 //! request.
 
+use std::time::Duration;
+
+use harness::cloud::{self, launch_order};
+use harness::evidence::may_terminate;
 use rustix::process::Signal;
 use serde_json::Value;
+use xdrive::ec2::{InstanceState, LaunchOrder};
 use xdrive::local::Fault;
 
 use super::json::document;
-use super::simulated::{SLOW, paper, plant, start_traced, with_saves, with_volume};
+use super::simulated::{SLOW, in_the_cloud, paper, plant, start_traced, with_saves, with_volume};
 use super::site::Site;
 
 #[test]
@@ -119,4 +124,35 @@ fn gc_that_is_terminated_ends_with_the_signals_code() {
     gc.signal(Signal::TERM);
     gc.end().is(143).prints("demo   volume, generation 3");
     assert_eq!(site.kinds("demo").len(), 4);
+}
+
+#[test]
+fn gc_does_not_call_what_is_deleted_saved() {
+    let site = paper();
+    let order = LaunchOrder {
+        tags: cloud::tags(&[
+            ("xdrive:drive", "gone"),
+            ("xdrive:session", "an earlier one"),
+            ("xdrive:owner", "arn:aws:iam::000000000000:user/local"),
+        ]),
+        ..launch_order("gone")
+    };
+    in_the_cloud(&site, async |ec2| {
+        let instance = ec2.launch(&order).await.unwrap().id;
+        ec2.terminate(may_terminate(&instance)).await.unwrap();
+        // EC2 lists it for an hour.
+        let state = async || ec2.instance(&instance).await.unwrap().unwrap().state;
+        while state().await != InstanceState::Terminated {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    site.run(&["gc"])
+        .is(0)
+        .prints("nothing is left of any drive of yours");
+    let printed = site.run(&["gc", "--json"]);
+    let printed: Value = serde_json::from_str(&printed.is(0).stdout).unwrap();
+    assert_eq!(printed["drives"], Value::Array(Vec::new()), "{printed}");
+    site.run(&["gc", "gone"])
+        .is(69)
+        .reports("there is no drive gone");
 }
