@@ -13,9 +13,10 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 35] = [
+const SCRIPTS: [(&str, &str); 37] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
+    ("reserve", include_str!("../../shell/host/reserve")),
     ("engine", include_str!("../../shell/host/engine")),
     (
         "engine_settings.py",
@@ -30,6 +31,7 @@ const SCRIPTS: [(&str, &str); 35] = [
     ("container", include_str!("../../shell/host/container")),
     ("containers", include_str!("../../shell/host/containers")),
     ("flatten.py", include_str!("../../shell/host/flatten.py")),
+    ("holes.py", include_str!("../../shell/host/holes.py")),
     ("pull.py", include_str!("../../shell/host/pull.py")),
     (
         "jupyter_config.py",

@@ -24,6 +24,8 @@ pub enum Closed {
 pub struct CloseReport {
     /// The commit of the container's own layer.
     pub committed: Committed,
+    /// Why that failed, if there is a reason to name.
+    pub why: Option<String>,
     /// Whether the drive is unmounted. If not, the machine is powering off.
     pub unmounted: bool,
     /// The volume that was unmounted; none if none was mounted since the host's system started.
@@ -71,6 +73,7 @@ impl CloseReport {
                 "nothing" => Committed::Nothing,
                 _ => return Err(facts.garbled("committed")),
             },
+            why: facts.get("why").map(str::to_owned),
             unmounted: match facts.require::<String>("unmounted")?.as_str() {
                 "yes" => true,
                 "no" => false,

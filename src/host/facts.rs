@@ -52,6 +52,9 @@ pub enum ScriptError {
     /// Docker on the host does not keep its images on the drive.
     #[error("{0}")]
     NotOnDrive(String),
+    /// The drive has no room left for what was to be done.
+    #[error("{0}")]
+    Full(String),
     /// The host has a GPU that no container can use.
     #[error("{0}")]
     NoGpu(String),
@@ -121,6 +124,7 @@ const NOT_PULLED: u32 = 87;
 const BAD_MOUNT: u32 = 88;
 const NOT_BUILT: u32 = 89;
 const NOT_ON_DRIVE: u32 = 90;
+const FULL: u32 = 92;
 
 /// How many of the last lines of standard error an error repeats: enough for docker's own message.
 const LAST_LINES: usize = 5;
@@ -173,6 +177,7 @@ impl Facts {
             BAD_MOUNT => ScriptError::Mount(words),
             NOT_BUILT => ScriptError::NotBuilt(words),
             NOT_ON_DRIVE => ScriptError::NotOnDrive(words),
+            FULL => ScriptError::Full(words),
             status => ScriptError::Failed {
                 script: self.script,
                 status,
@@ -294,6 +299,7 @@ mod tests {
             ("BAD_MOUNT", BAD_MOUNT),
             ("NOT_BUILT", NOT_BUILT),
             ("NOT_ON_DRIVE", NOT_ON_DRIVE),
+            ("FULL", FULL),
         ] {
             assert!(words.contains(&format!("{name}={code}").as_str()), "{name}");
         }
@@ -339,6 +345,7 @@ mod tests {
         assert!(matches!(error(88, ""), ScriptError::Mount(_)));
         assert!(matches!(error(89, ""), ScriptError::NotBuilt(_)));
         assert!(matches!(error(90, ""), ScriptError::NotOnDrive(_)));
+        assert!(matches!(error(92, ""), ScriptError::Full(_)));
         assert!(matches!(
             error(1, ""),
             ScriptError::Failed { status: 1, .. }

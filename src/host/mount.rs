@@ -52,6 +52,8 @@ pub struct MountedDrive {
     pub gpus: Gpus,
     /// How many bytes may wait to be written to it; none if that could not be limited.
     pub dirty_bytes: Option<u64>,
+    /// Whether it was full, and has got back some of the room that is reserved for that.
+    pub released: bool,
     /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -100,6 +102,7 @@ impl MountedDrive {
                 _ => return Err(facts.garbled("gpus")),
             },
             dirty_bytes: facts.get("dirty").and_then(|text| text.parse().ok()),
+            released: facts.yes("released"),
             timings: facts.timings(),
         })
     }

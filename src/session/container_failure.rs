@@ -20,6 +20,9 @@ pub(super) fn of(error: ScriptError) -> Failure {
         ScriptError::Mount(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
             "--mount names another folder, and --no-mounts takes all of the container's mounts away",
         ),
+        ScriptError::Full(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(
+            "--size, with more GiB than the drive has, makes it larger; it never shrinks",
+        ),
         other => anyhow::Error::new(other)
             .context("the container cannot be started")
             .into(),

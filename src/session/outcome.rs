@@ -28,10 +28,12 @@ impl Session {
         if let Some(closed) = self.reconciler.hosts().closed()
             && closed.committed == Committed::Failed
         {
-            self.report.print(
-                "the container could not be committed as an image; its files are on the drive all \
-                 the same",
-            );
+            let why = closed.why.as_ref();
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            self.report.print(&format!(
+                "the container was not committed as an image{why}; its files are on the drive all \
+                 the same"
+            ));
         }
     }
 

@@ -66,6 +66,13 @@ impl Session {
     async fn enter(&mut self, instance: &Instance) -> Ending {
         let mounted = self.reconciler.hosts().mounted();
         let room = mounted.and_then(|mounted| mounted.room);
+        if mounted.is_some_and(|mounted| mounted.released) {
+            let drive = &self.request.drive;
+            self.report.print(&format!(
+                "{drive} was full: a part of the room that is reserved for this is free now, to \
+                 delete files"
+            ));
+        }
         self.warn_if_full(room, Growth::AfterThisSession);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();

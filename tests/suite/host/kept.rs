@@ -1,9 +1,12 @@
 //! What an image says of its containers outlives that they are made again.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use xdrive::host::Committed;
 use xdrive::host::container::Came;
+use xdrive::host::facts::ScriptError;
 use xdrive::host::scripts::Image;
 
 use super::machine::{Disk, Machine, order};
@@ -263,4 +266,65 @@ async fn a_container_whose_commit_was_pruned_is_committed_again() {
     let again = machine.start(Image::Kept, &[("DAY", "2")]).await;
     assert!(matches!(again.came, Came::Recreated(_)), "{again:?}");
     assert_eq!(machine.sh(note).await, "layer\n");
+}
+
+/// The file, in its layer, of a container that runs.
+const HOLED: &str = "$(docker inspect -f '{{.GraphDriver.Data.MergedDir}}' xdrive-demo)/lmdb.mdb";
+
+/// The fault: docker wrote 3 GiB of zeros at each save, for good.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn holes_in_a_containers_layer_take_neither_time_nor_room() {
+    let used = "sync -f /v1; du -sx -BM /v1/docker | cut -d M -f 1";
+    let disk = Disk::new(8192);
+    let machine = Machine::with_container(&disk).await;
+    let before = number(&machine, used).await;
+    machine
+        .sh(&format!("echo data > {HOLED}; truncate -s 3G {HOLED}; echo end >> {HOLED}"))
+        .await;
+    let began = Instant::now();
+    let closed = machine.host.close("test").await.unwrap();
+    let took = began.elapsed();
+    println!("closed in {took:?}: {:?}", closed.timings);
+    assert_eq!(closed.committed, Committed::Failed);
+    let why = closed.why.unwrap();
+    assert!(why.contains("its holes, 2.9 GiB (/lmdb.mdb)"), "{why}");
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    drop(machine);
+
+    let machine = moved(&disk, 2).await;
+    assert!(number(&machine, used).await < before + 50);
+    // Made again, it has to be committed.
+    machine.sh(&format!("truncate -s 1G {HOLED}")).await;
+    let began = Instant::now();
+    let again = machine.start(Image::Kept, &[("DAY", "1")]).await;
+    assert!(matches!(again.came, Came::Recreated(_)), "{again:?}");
+    println!("made again in {:?}", began.elapsed());
+    let read = format!("stat -c %s {HOLED}; head -c 5 {HOLED}");
+    assert_eq!(machine.sh(&read).await, "1073741824\ndata\n");
+    let after = number(&machine, used).await;
+    assert!(after < before + 100, "{before} MiB before, {after} after");
+}
+
+/// The fault: only that it could not be committed was said.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_layer_that_does_not_fit_a_second_time_is_not_committed_and_that_is_named() {
+    let disk = Disk::new(1024);
+    let machine = Machine::with_container(&disk).await;
+    machine
+        .sh(&format!("head -c 600M /dev/zero > {HOLED}; sync -f /v1"))
+        .await;
+    let refused = machine
+        .host
+        .container(&order(Image::Kept, &[("DAY", "1")]))
+        .await;
+    let Err(ScriptError::Full(words)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(words.contains("no space is left on the drive for its 0.5 GiB"), "{words}");
+    let closed = machine.host.close("test").await.unwrap();
+    assert_eq!((closed.committed, closed.unmounted), (Committed::Failed, true));
+    let why = closed.why.unwrap();
+    assert!(why.starts_with("no space is left on the drive for its 0.5 GiB"), "{why}");
 }

@@ -98,6 +98,35 @@ fn a_drive_filled_to_its_last_byte_is_saved_comes_back_and_grows() {
     site.is_saved("demo", 3);
 }
 
+/// The fault: dockerd did not start on it, so nobody could delete anything.
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_without_a_block_or_an_inode_can_be_entered_twice_and_be_emptied() {
+    let site = Site::new();
+    // Folders take blocks, so the inodes go first. One is for what ends the session.
+    let fill = "cd /v1/work; mkdir many; seq 70000 | (cd many && xargs touch 2>/dev/null); \
+                fallocate -l $(df --output=avail -B1 . | tail -n 1) much; \
+                dd if=/dev/zero of=much bs=4k oflag=append conv=notrunc 2>/dev/null; \
+                rm many/1; sync; df -B1 . >&2; df -i . >&2; true";
+    session(&site, &["--size", "1"], fill);
+
+    let note = "demo was full: a part of the room that is reserved for this is free now";
+    let more = "dd if=/dev/zero of=/work/much bs=4k oflag=append conv=notrunc 2>/dev/null; true";
+    let second = site.session("demo", &["sh", "-c", more]);
+    second.is(0).reports(note).reports("--size 2  makes it larger");
+    let third = site.session("demo", &["sh", "-c", "rm -r /work/much /work/many"]);
+    third.is(0).reports(note);
+
+    // Room is reserved again, and is not counted as free.
+    let look = "cd /v1; stat -c %s xdrive/reserve/bytes >work/look; \
+                ls xdrive/reserve | wc -l >>work/look; du -m xdrive | tail -n 1 | cut -f 1 >>work/look";
+    let fourth = session(&site, &[], look);
+    assert!(!fourth.stderr.contains("full"), "{}", fourth.stderr);
+    let looked = site.run(&["cat", "demo:look"]);
+    looked.is(0).prints("16777216\n257\n");
+    site.is_saved("demo", 4);
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_drive_with_hardly_an_inode_left_warns_also_who_joins() {
