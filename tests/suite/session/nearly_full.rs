@@ -104,7 +104,7 @@ fn a_drive_filled_to_its_last_byte_is_saved_comes_back_and_grows() {
 fn a_drive_without_a_block_or_an_inode_can_be_entered_twice_and_be_emptied() {
     let site = Site::new();
     // Folders take blocks, so the inodes go first. One is for what ends the session.
-    let fill = "cd /v1/work; mkdir many; seq 70000 | (cd many && xargs touch 2>/dev/null); \
+    let fill = "cd /v1/work; touch much; mkdir many; seq 70000 | (cd many && xargs touch 2>/dev/null); \
                 fallocate -l $(df --output=avail -B1 . | tail -n 1) much; \
                 dd if=/dev/zero of=much bs=4k oflag=append conv=notrunc 2>/dev/null; \
                 rm many/1; sync; df -B1 . >&2; df -i . >&2; true";
