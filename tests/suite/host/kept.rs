@@ -280,7 +280,9 @@ async fn holes_in_a_containers_layer_take_neither_time_nor_room() {
     let machine = Machine::with_container(&disk).await;
     let before = number(&machine, used).await;
     machine
-        .sh(&format!("echo data > {HOLED}; truncate -s 3G {HOLED}; echo end >> {HOLED}"))
+        .sh(&format!(
+            "echo data > {HOLED}; truncate -s 3G {HOLED}; echo end >> {HOLED}"
+        ))
         .await;
     let began = Instant::now();
     let closed = machine.host.close("test").await.unwrap();
@@ -322,9 +324,18 @@ async fn a_layer_that_does_not_fit_a_second_time_is_not_committed_and_that_is_na
     let Err(ScriptError::Full(words)) = refused else {
         panic!("{refused:?}")
     };
-    assert!(words.contains("no space is left on the drive for its 0.5 GiB"), "{words}");
+    assert!(
+        words.contains("no space is left on the drive for its 0.5 GiB"),
+        "{words}"
+    );
     let closed = machine.host.close("test").await.unwrap();
-    assert_eq!((closed.committed, closed.unmounted), (Committed::Failed, true));
+    assert_eq!(
+        (closed.committed, closed.unmounted),
+        (Committed::Failed, true)
+    );
     let why = closed.why.unwrap();
-    assert!(why.starts_with("no space is left on the drive for its 0.5 GiB"), "{why}");
+    assert!(
+        why.starts_with("no space is left on the drive for its 0.5 GiB"),
+        "{why}"
+    );
 }

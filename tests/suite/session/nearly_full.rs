@@ -113,7 +113,10 @@ fn a_drive_without_a_block_or_an_inode_can_be_entered_twice_and_be_emptied() {
     let note = "demo was full: a part of the room that is reserved for this is free now";
     let more = "dd if=/dev/zero of=/work/much bs=4k oflag=append conv=notrunc 2>/dev/null; true";
     let second = site.session("demo", &["sh", "-c", more]);
-    second.is(0).reports(note).reports("--size 2  makes it larger");
+    second
+        .is(0)
+        .reports(note)
+        .reports("--size 2  makes it larger");
     let third = site.session("demo", &["sh", "-c", "rm -r /work/much /work/many"]);
     third.is(0).reports(note);
 
