@@ -22,7 +22,7 @@ use crate::drive::Timing;
 use crate::drive::tags::{self, Identity};
 use crate::ec2::{self, Account, AccountError, Arch, Chain, Ec2};
 use crate::failure::{Exit, Failure};
-use crate::ids::SessionId;
+use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
 
 /// The default size of a new drive on AWS, in GiB: an image with CUDA takes 6, and a commit of it 6
@@ -151,14 +151,14 @@ impl Cloud {
         }
     }
 
-    /// The names of all drives, by their tags, in order.
-    pub async fn drives(&self) -> Result<Vec<String>, ec2::Error> {
+    /// The names of all drives, by their tags, in order. What cannot be a drive's name is none.
+    pub async fn drives(&self) -> Result<Vec<DriveName>, ec2::Error> {
         let (instances, volumes, snapshots) = self.ec2.everything().await?;
         let tags = instances.iter().map(|it| &it.tags);
         let tags = tags.chain(volumes.iter().map(|it| &it.tags));
         let tags = tags.chain(snapshots.iter().map(|it| &it.tags));
-        let names: BTreeSet<&String> = tags.filter_map(|tags| tags.get(tags::DRIVE)).collect();
-        Ok(names.into_iter().cloned().collect())
+        let names: BTreeSet<DriveName> = tags.filter_map(tags::drive).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// A new session of this caller.

@@ -4,6 +4,7 @@
 //! type, which no room owns. Nothing here knows what an id is used for.
 
 mod containers;
+mod reference;
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use containers::{ContainerName, DriveIn, InvalidContainer, InvalidDriveIn, MAIN};
+pub use reference::{ImageReference, InvalidReference, is_archive};
 pub use uuid::Uuid;
 
 /// The id that cannot be parsed, and what was expected.

@@ -128,12 +128,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     if drive.host.is_some() {
         session.prepare_for_live_host();
     }
-    // A drive whose container is not made yet may have an image of its own, else that of the
-    // configuration: it replaces the default.
-    let new = session.request.options.new_image.as_deref();
-    if let Some(image) = drive.settings.image().or(new) {
-        image.clone_into(&mut session.cloud.image);
-    }
+    session.recorded = drive.settings;
     let mut is_resumed = false;
     let (host, ending) = loop {
         let (outcome, asked) = if is_resumed {

@@ -3,6 +3,11 @@
 //! The shell runs `COMPLETE=SHELL xdrive -- WORDS`. Drives are completed from the names that the
 //! last listing found, for a minute; after that EC2 is asked again, for no longer than a person
 //! notices, and once a minute also where it does not answer. Older names are better than none.
+//!
+//! What is offered may become part of a command: of tags only what parses as a drive's name, and to
+//! bash, which quotes nothing, only words.
+
+mod bash;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
@@ -14,7 +19,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
-use clap_complete::env::Shells;
+use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 
 use super::topic::TOPICS;
 use crate::cloud::{Cloud, Which};
@@ -22,6 +27,10 @@ use crate::commands::{Context, print};
 use crate::config::{Names, Paths};
 use crate::ec2::{self, Account};
 use crate::failure::{Exit, Failure};
+use crate::ids::DriveName;
+
+/// The shells that may ask.
+const SHELLS: Shells<'static> = Shells(&[&bash::Quoted, &Elvish, &Fish, &Powershell, &Zsh]);
 
 /// The variable by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
@@ -99,6 +108,7 @@ pub(super) fn answer(words: &[OsString]) -> Result<bool, Failure> {
     let here = std::env::current_dir().ok();
     CompleteEnv::with_factory(super::definition)
         .var(VARIABLE)
+        .shells(SHELLS)
         .try_complete(words.iter().cloned(), here.as_deref())
         .map_err(|error| Failure::new(Exit::Usage, anyhow::anyhow!("{error}")))
 }
@@ -115,8 +125,7 @@ fi
 pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     let is_zsh = shell == clap_complete::Shell::Zsh;
-    let shells = Shells::builtins();
-    if let Some(shell) = shells.completer(&shell.to_string()) {
+    if let Some(shell) = SHELLS.completer(&shell.to_string()) {
         shell
             .write_registration(VARIABLE, "xdrive", "xdrive", "xdrive", &mut script)
             .map_err(anyhow::Error::from)?;
@@ -129,7 +138,8 @@ pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
 
 /// The drives whose names begin with `begun`.
 fn drives(begun: &OsStr) -> Vec<CompletionCandidate> {
-    beginning(begun, known_drives().unwrap_or_default())
+    let drives = known_drives().unwrap_or_default().into_iter();
+    beginning(begun, drives.map(|name| name.to_string()).collect())
 }
 
 /// The files here, and drives with a colon, that `begun` may begin.
@@ -142,7 +152,7 @@ fn places(begun: &OsStr) -> Vec<CompletionCandidate> {
 /// Drives with a colon that `begun` may begin.
 fn on_drives(begun: &OsStr) -> Vec<CompletionCandidate> {
     let drives = known_drives().unwrap_or_default().into_iter();
-    beginning(begun, drives.map(|name| name + ":").collect())
+    beginning(begun, drives.map(|name| format!("{name}:")).collect())
 }
 
 /// The instance types that begin with what follows the last comma of `begun`.
@@ -197,7 +207,7 @@ fn candidate(name: String) -> CompletionCandidate {
 }
 
 /// The names of the drives on the EC2 that the words on the line choose, if they can be had.
-fn known_drives() -> Option<Vec<String>> {
+fn known_drives() -> Option<Vec<DriveName>> {
     let (paths, which) = place()?;
     let names = Names::of(&paths, &which.command(&paths));
     let (known, age) = names.read().unzip();
@@ -211,7 +221,7 @@ fn known_drives() -> Option<Vec<String>> {
 }
 
 /// Asks EC2 for the drives; none if it does not answer in time.
-fn ask(which: Which, paths: Paths) -> Option<Vec<String>> {
+fn ask(which: Which, paths: Paths) -> Option<Vec<DriveName>> {
     let (answer, answered) = mpsc::channel();
     let asks = move || {
         let runtime = tokio::runtime::Builder::new_current_thread();

@@ -138,7 +138,8 @@ async fn list(
 ) -> Result<(), Failure> {
     let entries = entries(cloud).await?;
     if let Some(names) = names {
-        let drives: Vec<String> = entries.iter().map(|entry| entry.drive.clone()).collect();
+        let drives = entries.iter().filter_map(|entry| entry.drive.parse().ok());
+        let drives: Vec<DriveName> = drives.collect();
         names.write(&drives);
     }
     let entries: Vec<Entry> = entries
@@ -283,7 +284,11 @@ impl Entry {
         let Some(failed) = self.failed().filter(|_| self.state == "failed") else {
             return;
         };
-        let (drive, failed) = (&self.drive, &failed.id);
+        // No command is made of what may be anything.
+        let Ok(drive) = self.drive.parse::<DriveName>() else {
+            return;
+        };
+        let failed = &failed.id;
         let is_whole = |line: &&Row| line.kind == SNAPSHOT && line.state == "completed";
         let whole = self.things.iter().filter(is_whole);
         let helps = match whole.max_by_key(|line| line.generation) {
@@ -292,7 +297,7 @@ impl Entry {
                 older.id,
                 older.generation.unwrap_or_default()
             ),
-            None if drive.contains(".fork-") => {
+            None if drive.as_str().contains(".fork-") => {
                 format!("{command} delete {drive}\n  deletes what is left of it")
             }
             None => format!("{command} connect {drive} --from empty\n  begins anew"),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use super::Paths;
 use crate::ids::{DriveIn, DriveName};
+use crate::ssh::PublicHostKey;
 
 /// What OpenSSH's client calls a drive, or a container of it: its word, with this behind it.
 pub const SUFFIX: &str = ".xdrive";
@@ -24,8 +25,8 @@ impl KnownHosts {
         Self(paths.known_hosts.clone())
     }
 
-    /// Makes `key` (`ssh-ed25519 AAAA…`) the only one of the host that has `place`.
-    pub fn write(&self, place: &DriveIn<DriveName>, key: &str) -> io::Result<()> {
+    /// Makes `key` the only one of the host that has `place`.
+    pub fn write(&self, place: &DriveIn<DriveName>, key: &PublicHostKey) -> io::Result<()> {
         let host = format!("{}{SUFFIX}", place.word());
         std::fs::create_dir_all(&self.0)?;
         let file = tempfile::NamedTempFile::new_in(&self.0)?;
@@ -39,19 +40,33 @@ impl KnownHosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ssh::HostKey;
 
     #[test]
     fn a_drives_file_has_the_key_of_its_last_host_alone() {
         let folder = tempfile::tempdir().unwrap();
         let known = KnownHosts(folder.path().join("known_hosts"));
         let drive = "demo".parse().unwrap();
-        known.write(&drive, "ssh-ed25519 AAAAold").unwrap();
-        known.write(&drive, "ssh-ed25519 AAAAnew").unwrap();
+        let [old, new] = [(); 2].map(|()| HostKey::generate().unwrap().public);
+        known.write(&drive, &old.parse().unwrap()).unwrap();
+        // Whoever may tag may have added to it: a line, or words that a file of known hosts knows.
+        let tag = format!("{new} a comment\n* ssh-ed25519 AAAA");
+        if let Ok(key) = tag.parse() {
+            known.write(&drive, &key).unwrap();
+        }
+        known
+            .write(&drive, &format!("{new} a comment").parse().unwrap())
+            .unwrap();
         let read = |name: &str| std::fs::read_to_string(known.0.join(name));
-        assert_eq!(
-            read("demo.xdrive").unwrap(),
-            "demo.xdrive ssh-ed25519 AAAAnew\n"
-        );
+        assert_eq!(read("demo.xdrive").unwrap(), format!("demo.xdrive {new}\n"));
+        for tag in [
+            "",
+            "x",
+            "@cert-authority * ssh-ed25519 AAAA",
+            "ssh-ed25519 AAAA",
+        ] {
+            tag.parse::<PublicHostKey>().unwrap_err();
+        }
         assert_eq!(std::fs::read_dir(&known.0).unwrap().count(), 1);
     }
 }

@@ -1,7 +1,8 @@
 //! The names of drives, kept for completions: what the last listing found, and what was used since.
 //! A file for each EC2.
 //!
-//! Nothing else is decided by them. A file that cannot be read or written is none.
+//! Nothing else is decided by them. A file that cannot be read or written is none, and what is no
+//! drive's name is left out.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -26,11 +27,13 @@ impl Names {
 
     /// The names, and how old they are.
     #[must_use]
-    pub fn read(&self) -> Option<(Vec<String>, Duration)> {
+    pub fn read(&self) -> Option<(Vec<DriveName>, Duration)> {
         let changed = std::fs::metadata(&self.0).ok()?.modified().ok()?;
         let age = changed.elapsed().unwrap_or_default();
         let text = std::fs::read(&self.0).ok()?;
-        Some((serde_json::from_slice(&text).ok()?, age))
+        let kept: Vec<String> = serde_json::from_slice(&text).ok()?;
+        let names = kept.iter().filter_map(|name| name.parse().ok());
+        Some((names.collect(), age))
     }
 
     /// Whether names of this EC2 are kept: whether anybody completes them.
@@ -40,7 +43,7 @@ impl Names {
     }
 
     /// Keeps these names in place of those that were known.
-    pub fn write(&self, names: &[String]) {
+    pub fn write(&self, names: &[DriveName]) {
         self.keep(names, None);
     }
 
@@ -48,10 +51,10 @@ impl Names {
     pub fn add(&self, drive: &DriveName) {
         let changed = std::fs::metadata(&self.0).and_then(|file| file.modified());
         let mut names = self.read().map(|(names, _)| names).unwrap_or_default();
-        if names.iter().any(|name| name == drive.as_str()) {
+        if names.contains(drive) {
             return;
         }
-        names.push(drive.to_string());
+        names.push(drive.clone());
         names.sort_unstable();
         self.keep(&names, Some(changed.unwrap_or(SystemTime::UNIX_EPOCH)));
     }
@@ -62,19 +65,20 @@ impl Names {
             return;
         };
         let changed = std::fs::metadata(&self.0).and_then(|file| file.modified());
-        names.retain(|name| name != drive.as_str());
+        names.retain(|name| name != drive);
         self.keep(&names, changed.ok());
     }
 
     /// Writes the names, as those of the time `changed`, or of now.
-    fn keep(&self, names: &[String], changed: Option<SystemTime>) {
+    fn keep(&self, names: &[DriveName], changed: Option<SystemTime>) {
         let Some(folder) = self.0.parent() else {
             return;
         };
         let write = || {
             std::fs::create_dir_all(folder)?;
             let file = tempfile::NamedTempFile::new_in(folder)?;
-            serde_json::to_writer(&file, names)?;
+            let names: Vec<&str> = names.iter().map(DriveName::as_str).collect();
+            serde_json::to_writer(&file, &names)?;
             if let Some(changed) = changed {
                 file.as_file().set_modified(changed)?;
             }
@@ -97,7 +101,10 @@ mod tests {
         assert!(!names.are_kept());
         names.add(&beta);
         let (known, age) = names.read().unwrap();
-        assert_eq!(known, ["beta"]);
+        let words = |names: &[DriveName]| -> Vec<String> {
+            names.iter().map(DriveName::to_string).collect()
+        };
+        assert_eq!(words(&known), ["beta"]);
         assert!(
             age > Duration::from_hours(1),
             "EC2 was never asked: {age:?}"
@@ -106,9 +113,17 @@ mod tests {
         names.write(&known);
         names.add(&alpha);
         let (known, age) = names.read().unwrap();
-        assert_eq!(known, ["alpha", "beta"]);
+        assert_eq!(words(&known), ["alpha", "beta"]);
         assert!(age < Duration::from_hours(1), "{age:?}");
         names.remove(&beta);
-        assert_eq!(names.read().unwrap().0, ["alpha"]);
+        assert_eq!(words(&names.read().unwrap().0), ["alpha"]);
+    }
+
+    #[test]
+    fn what_is_no_drives_name_is_not_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = Names(folder.path().join("ec2.json"));
+        std::fs::write(&names.0, r#"["a;id", "$(id)", "-x", "demo", "a\nb"]"#).unwrap();
+        assert_eq!(names.read().unwrap().0, ["demo".parse().unwrap()]);
     }
 }

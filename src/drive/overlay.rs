@@ -415,7 +415,7 @@ impl Overlay {
                 .get(&snapshot.id)
                 .cloned()
                 .or_else(|| Leaving::read(&snapshot.tags)),
-            is_forked: tags::forked_from(&snapshot.tags).is_some(),
+            is_forked: tags::is_copy(&snapshot.tags),
             since: self.since(snapshot.id.as_str(), watched, now),
             is_everywhere: now >= known + timing.settle,
         })

@@ -329,10 +329,19 @@ pub fn adopt(source: &CopySource, kind: SnapshotKind) -> (SnapshotTags, Tags) {
     (own, tags)
 }
 
-/// What the drive began with a copy of, if this snapshot is that copy.
+/// Whether the drive began with this snapshot, as a copy of something else.
+#[must_use]
+pub fn is_copy(tags: &Tags) -> bool {
+    tags.contains_key(FORKED_FROM)
+}
+
+/// What the drive began with a copy of, if this snapshot is that copy and says so: a drive's
+/// generation, or the id of a snapshot or volume.
 #[must_use]
 pub fn forked_from(tags: &Tags) -> Option<&str> {
-    tags.get(FORKED_FROM).map(String::as_str)
+    let text = tags.get(FORKED_FROM)?;
+    let is_known = text.parse::<DriveAt>().is_ok() || text.parse::<CopySource>().is_ok();
+    is_known.then_some(text)
 }
 
 /// The tags that a claim writes: the new session and its owner.
@@ -371,6 +380,12 @@ pub fn renamed(drive: &DriveName) -> Tags {
         .into_iter()
         .map(|key| (key.to_owned(), drive.to_string()))
         .collect()
+}
+
+/// The drive that the thing belongs to; none if there is no tag, or it can be no drive's name.
+#[must_use]
+pub fn drive(tags: &Tags) -> Option<DriveName> {
+    tags.get(DRIVE)?.parse().ok()
 }
 
 /// The session that made or last claimed the thing; an empty id if there is no tag.

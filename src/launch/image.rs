@@ -10,6 +10,7 @@ mod folder;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Exit, Failure};
+use crate::ids::is_archive;
 
 pub(crate) use archive::arch;
 pub(crate) use build::{Base, Build};
@@ -29,10 +30,7 @@ impl ImageSource {
     /// Parses `--image`: a text that looks like a path or ends like an archive is one, as is one
     /// that ends like a Dockerfile; any other is a reference.
     pub(crate) fn parse(given: &str) -> Self {
-        let is_path = given.starts_with(['/', '.', '~'])
-            || [".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.zst"]
-                .iter()
-                .any(|ending| given.ends_with(ending));
+        let is_path = given.starts_with(['/', '.', '~']) || is_archive(given);
         let path = Path::new(given);
         if folder::is_built(path, is_path) {
             Self::Folder(path.to_owned())

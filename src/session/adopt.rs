@@ -223,6 +223,12 @@ fn refuse_drives(id: &str, tags: &Tags, to: &DriveName, command: &str) -> Result
     let Some(drive) = tags.get(DRIVE) else {
         return Ok(());
     };
+    let error = anyhow!("{id} is of the drive {drive} already");
+    // No command is made of what may be anything.
+    let Some(drive) = tags::drive(tags) else {
+        let hint = format!("{command} list -v shows it");
+        return Err(Failure::new(Exit::Usage, error).hint(hint));
+    };
     let hint = match (tags::read_snapshot(tags), tags::read_volume(tags)) {
         (Ok(own), _) => format!("{command} fork {drive}@{} {to}", own.generation),
         (_, Ok(VolumeTags::Drive { .. })) => {
@@ -230,7 +236,6 @@ fn refuse_drives(id: &str, tags: &Tags, to: &DriveName, command: &str) -> Result
         }
         _ => format!("{command} list {drive} -v shows it"),
     };
-    let error = anyhow!("{id} is of the drive {drive} already");
     Err(Failure::new(Exit::Usage, error).hint(hint))
 }
 

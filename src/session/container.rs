@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::cloud::Cloud;
 use crate::config::Variables;
+use crate::drive::tags::Settings;
 use crate::ec2::Instance;
 use crate::failure::Failure;
 use crate::host::container::{Came, CommandId, Container, ContainerSignal};
@@ -24,7 +25,7 @@ use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
-use super::start::{came, described, image, left_in, start_named};
+use super::start::{Asked, came, described, first_image, image, left_in, start_named};
 use super::{browser, build, container_failure, gpu};
 use crate::access::Ready;
 
@@ -72,23 +73,23 @@ impl Connections {
 }
 
 /// Starts the containers and opens the connections into the session's, unless both are `ready`;
-/// prints where Jupyter is.
+/// prints where Jupyter is. `own` are the drive's settings.
 pub(super) async fn enter(
     request: &Request,
     session: &SessionId,
     (instance, ssh, host): (&Instance, &Ssh, &Host),
-    (mounted, ready): (&MountedDrive, Ready),
+    (mounted, ready, own): (&MountedDrive, Ready, &Settings),
     cloud: &Cloud,
     report: &Report,
 ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let wanted = request.options.image.as_deref();
     let known = mounted.source.as_deref();
     let asked = match (wanted, known) {
-        (None, None) => Some(&*cloud.image),
-        (wanted, _) => wanted,
+        (None, None) => Some(first_image(request, own, cloud)?),
+        (wanted, _) => wanted.map(Asked::Here),
     };
     let (image, ()) = tokio::try_join!(
-        image(host, asked, known, request, report),
+        image(host, asked.as_ref(), known, request, report),
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
     )?;
     let order = ContainerOrder {
@@ -114,7 +115,7 @@ pub(super) async fn enter(
     );
     let container = container.map_err(container_failure::of)?;
     step.done(&came(&container));
-    let commands = described(&container, asked)?;
+    let commands = described(&container, asked.as_ref())?;
     if commands.is_empty() && request.named.is_none() {
         return join(connections, host, container, session, report).await;
     }

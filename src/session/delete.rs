@@ -66,7 +66,7 @@ impl Session {
 
     async fn delete_whole(&mut self, snapshots: &[Snapshot]) -> Result<u8, Failure> {
         let drive = self.request.drive.clone();
-        let is_fork = |it: &Snapshot| tags::forked_from(&it.tags).is_some();
+        let is_fork = |it: &Snapshot| tags::is_copy(&it.tags);
         let shares = snapshots.iter().any(is_fork);
         self.report.print(&goes(&drive, snapshots, shares));
         let question = format!("type {drive} to delete it for good:");

@@ -128,7 +128,8 @@ fn may_be_fork(volumes: &[&Tags], snapshots: &[&Tags], of: &DriveAt, originals: 
     let recorded = snapshots.iter().filter_map(|it| tags::forked_from(it));
     let recorded: Vec<&str> = recorded.collect();
     let name = of.to_string();
-    let is_recorded = recorded.is_empty() || recorded.contains(&name.as_str());
+    let is_recorded =
+        !snapshots.iter().any(|it| tags::is_copy(it)) || recorded.contains(&name.as_str());
     // A fork goes on from the generation of its original.
     let first = of.generation.unwrap_or_default();
     let read = |it: &&Tags| tags::read_snapshot(it).ok();

@@ -27,7 +27,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::signals::Signal;
 use crate::ssh::pipe::pipe;
-use crate::ssh::{DedicatedConnection, ShellExit, UserKey};
+use crate::ssh::{DedicatedConnection, PublicHostKey, ShellExit, UserKey};
 
 /// Connects an SSH client on standard input and output to the drive of `request`. Returns the exit
 /// code, of which clients take no notice.
@@ -41,7 +41,8 @@ pub async fn proxy(
     let facts = session.check(listing).await?;
     let host = session.host_that_is_up(facts, "ssh")?;
     let host_key = tags::host_key(&host.tags).context("its host key is not recorded")?;
-    let recorded = known.write(&session.request.place(), host_key);
+    let host_key: PublicHostKey = host_key.parse().context("its recorded host key")?;
+    let recorded = known.write(&session.request.place(), &host_key);
     recorded.map_err(|error| {
         let error = anyhow::Error::new(error).context("the host's key cannot be recorded for ssh");
         Failure::new(Exit::Config, error)

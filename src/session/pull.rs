@@ -9,6 +9,7 @@ use crate::host::facts::ScriptError;
 use crate::host::pull::{Pulled, Refused};
 use crate::host::registry::{login_command, registry, server};
 use crate::host::scripts::{Host, Image};
+use crate::ids::ImageReference;
 use crate::report::Report;
 
 /// What is known of this computer's login at a registry.
@@ -21,6 +22,8 @@ enum Known {
     Unread(anyhow::Error),
     /// Logins stay on this computer.
     Off,
+    /// Not asked for: a tag names the image, and a login goes only where this computer's user sends it.
+    Tagged,
 }
 
 /// Has `host` pull the image `reference`, unless it is on the drive, with this computer's login at
@@ -35,6 +38,17 @@ pub(super) async fn pull(
     Ok(Image::Reference(reference.to_owned()))
 }
 
+/// As [`pull`], for an image that only a tag of the drive's names: no login goes to its registry.
+pub(super) async fn pull_tagged(
+    host: &Host,
+    reference: &ImageReference,
+    report: &Report,
+) -> Result<Image, Failure> {
+    let reference = reference.as_str();
+    pull_as(host, reference, &Known::Tagged, report).await?;
+    Ok(Image::Reference(reference.to_owned()))
+}
+
 /// As [`pull`], but only where there is a login: any other image is left to what needs it.
 pub(super) async fn pull_by_login(
     host: &Host,
@@ -44,7 +58,7 @@ pub(super) async fn pull_by_login(
 ) -> Result<(), Failure> {
     match Known::of(reference, Some(logins)).await {
         known @ Known::Login(_) => pull_as(host, reference, &known, report).await,
-        Known::Nothing | Known::Unread(_) | Known::Off => Ok(()),
+        Known::Nothing | Known::Unread(_) | Known::Off | Known::Tagged => Ok(()),
     }
 }
 
@@ -78,8 +92,9 @@ async fn pull_as(
             "pulled {reference}: {}, {}{}",
             layers(pulled.layers),
             size(pulled.bytes),
-            match known.found() {
-                Some(found) if !is_refused => format!(", by {}", found.description()),
+            match known {
+                Known::Login(found) if !is_refused => format!(", by {}", found.description()),
+                Known::Tagged => ", without a login: a tag of the drive names it".to_owned(),
                 _ => String::new(),
             }
         )),
@@ -112,7 +127,7 @@ impl Known {
     fn found(&self) -> Option<&FoundLogin> {
         match self {
             Self::Login(found) => Some(found),
-            Self::Nothing | Self::Unread(_) | Self::Off => None,
+            Self::Nothing | Self::Unread(_) | Self::Off | Self::Tagged => None,
         }
     }
 
@@ -129,6 +144,10 @@ impl Known {
             Self::Off => format!(
                 "without --no-registry-login, or no_registry_login, xdrive uses the login that \
                  `{login}` leaves on this computer"
+            ),
+            Self::Tagged => format!(
+                "a tag of the drive names the image, so no login of this computer's was sent: \
+                 --image {reference} sends the one that `{login}` leaves here"
             ),
         };
         format!(
@@ -349,5 +368,9 @@ mod tests {
         );
         let text = failed(DENIED, "quay.io/a", &Known::Off).to_string();
         assert!(text.contains("hint: without --no-registry-login"), "{text}");
+        let text = failed(DENIED, "quay.io/a", &Known::Tagged).to_string();
+        let hint = "hint: a tag of the drive names the image, so no login of this computer's was sent: \
+                    --image quay.io/a sends the one";
+        assert!(text.contains(hint), "{text}");
     }
 }

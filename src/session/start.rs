@@ -1,14 +1,47 @@
 //! How containers come to run: the image that one is made from, and those that have a name.
+//!
+//! An image that this computer's user names may be a file, and its registry gets the login that is
+//! kept here. One that a tag names is neither: whoever may tag in the account may have written it.
 
 use anyhow::anyhow;
 
 use super::request::{Named, Request};
 use super::{build, container_failure, pull};
+use crate::cloud::Cloud;
+use crate::drive::tags::Settings;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
 use crate::host::scripts::{ContainerOrder, Host, Image};
+use crate::ids::ImageReference;
 use crate::launch::image::{self, ImageSource};
 use crate::report::Report;
+
+/// The image that a container is to be made from, by who names it.
+pub(super) enum Asked<'a> {
+    /// This computer: its user, by a flag or the configuration, or xdrive's own default.
+    Here(&'a str),
+    /// A tag of the drive's.
+    Tag(ImageReference),
+}
+
+/// The image of a main container that is not made yet, where no flag names one: by the drive's `own`
+/// settings, the configuration, or the default.
+pub(super) fn first_image<'a>(
+    request: &'a Request,
+    own: &Settings,
+    cloud: &'a Cloud,
+) -> Result<Asked<'a>, Failure> {
+    let configured = request.options.new_image.as_deref();
+    match own.image() {
+        Ok(Some(own)) if configured != Some(own.as_str()) => Ok(Asked::Tag(own)),
+        Ok(_) => Ok(Asked::Here(configured.unwrap_or(&cloud.image))),
+        Err(error) => {
+            let drive = &request.drive;
+            let error = anyhow!("{drive} has no container yet, and {error}");
+            Err(Failure::new(Exit::Config, error).hint("--image names it"))
+        }
+    }
+}
 
 /// Starts a container that has a name, on a host where the main one runs; makes it if there is an
 /// image for that.
@@ -18,7 +51,7 @@ pub(super) async fn start_named(
     host: &Host,
     report: &Report,
 ) -> Result<Container, Failure> {
-    let wanted = named.image.as_deref();
+    let wanted = named.image.as_deref().map(Asked::Here);
     let containers = host.containers().await.map_err(container_failure::of)?;
     let known = containers
         .into_iter()
@@ -27,7 +60,7 @@ pub(super) async fn start_named(
     if wanted.is_none() && known.is_none() {
         return Err(no_named(request, named));
     }
-    let image = image(host, wanted, known.as_deref(), request, report).await?;
+    let image = image(host, wanted.as_ref(), known.as_deref(), request, report).await?;
     let order = ContainerOrder {
         drive: request.drive.clone(),
         named: Some(named.name.clone()),
@@ -39,7 +72,7 @@ pub(super) async fn start_named(
     let container = host.container(&order).await;
     let container = container.map_err(container_failure::of)?;
     step.done(&came(&container));
-    let commands = described(&container, wanted)?;
+    let commands = described(&container, wanted.as_ref())?;
     build::finish(host, &container, &commands, report).await?;
     Ok(container)
 }
@@ -71,10 +104,10 @@ pub(super) fn came(container: &Container) -> String {
 /// The commands that the description of its image has for a container that was made just now.
 pub(super) fn described(
     container: &Container,
-    image: Option<&str>,
+    asked: Option<&Asked<'_>>,
 ) -> Result<Vec<String>, Failure> {
-    match (&container.came, image) {
-        (Came::Created | Came::Replaced(_), Some(image)) => {
+    match (&container.came, asked) {
+        (Came::Created | Came::Replaced(_), Some(Asked::Here(image))) => {
             Ok(image::build(image)?.map_or_else(Vec::new, |it| it.commands))
         }
         _ => Ok(Vec::new()),
@@ -96,14 +129,19 @@ pub(super) async fn left_in(host: &Host, container: &Container) -> Option<String
 /// was made from that, which is `known`.
 pub(super) async fn image(
     host: &Host,
-    asked: Option<&str>,
+    asked: Option<&Asked<'_>>,
     known: Option<&str>,
     request: &Request,
     report: &Report,
 ) -> Result<Image, Failure> {
     let logins = request.options.logins.as_ref();
-    let Some(asked) = asked else {
-        return Ok(Image::Kept);
+    let asked = match asked {
+        None => return Ok(Image::Kept),
+        Some(Asked::Tag(reference)) if known == Some(reference.as_str()) => {
+            return Ok(Image::Kept);
+        }
+        Some(Asked::Tag(reference)) => return pull::pull_tagged(host, reference, report).await,
+        Some(Asked::Here(asked)) => *asked,
     };
     let path = match ImageSource::parse(asked) {
         ImageSource::Reference(reference) if known == Some(&*reference) => {

@@ -43,6 +43,8 @@ pub(super) struct Session {
     /// The requested speed of the drive's volume; the options' alone until the drive's settings are
     /// read.
     pub(super) speed: Rc<Cell<Speed>>,
+    /// The drive's own settings, as they were read from its tags; none until the drive was checked.
+    pub(super) recorded: Settings,
     /// What may be launched; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
     /// Jupyter's port on this computer, once it is open.
@@ -168,6 +170,7 @@ impl Session {
             owner,
             waits_for_others: false,
             speed,
+            recorded: Settings::default(),
             terms: None,
             port: None,
             command: None,

@@ -91,7 +91,7 @@ impl Session {
             &self.request,
             &session,
             (instance, ssh, host),
-            (mounted, ready),
+            (mounted, ready, &self.recorded),
             &self.cloud,
             &self.report,
         );

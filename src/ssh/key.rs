@@ -186,6 +186,32 @@ impl HostKey {
     }
 }
 
+/// A host's public key, as a file of known hosts has it: its algorithm and its data, with no comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicHostKey(String);
+
+/// The text that is no public key.
+#[derive(Debug, thiserror::Error)]
+#[error("it is no public key of SSH's: {0}")]
+pub struct InvalidHostKey(String);
+
+impl std::str::FromStr for PublicHostKey {
+    type Err = InvalidHostKey;
+
+    fn from_str(given: &str) -> Result<Self, InvalidHostKey> {
+        let broken = |error: russh::keys::ssh_key::Error| InvalidHostKey(error.to_string());
+        let mut key = russh::keys::PublicKey::from_openssh(given).map_err(broken)?;
+        key.set_comment("");
+        key.to_openssh().map(Self).map_err(broken)
+    }
+}
+
+impl std::fmt::Display for PublicHostKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A new ed25519 pair: private and public half, in OpenSSH's forms.
 fn generate(comment: &str) -> Result<(String, String), KeyError> {
     let mut seed = [0; 32];

@@ -42,7 +42,7 @@ pub use command::RemoteCommand;
 pub use connection::{Output, REACH, Ssh, Target};
 pub use dedicated::DedicatedConnection;
 pub use error::SshError;
-pub use key::{HostKey, UserKey};
+pub use key::{HostKey, PublicHostKey, UserKey};
 pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};
 pub use shell::{Shell, ShellExit};
 pub use terminal::Terminal;

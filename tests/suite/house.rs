@@ -46,7 +46,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     (
         "cli",
-        &["cloud", "commands", "config", "ec2", "failure", "report"],
+        &[
+            "cloud", "commands", "config", "ec2", "failure", "ids", "quote", "report",
+        ],
     ),
     (
         "commands",

@@ -3,13 +3,21 @@
 use std::collections::BTreeMap;
 
 use crate::ec2::{Arch, Speed, Tags};
+use crate::ids::ImageReference;
 
 use super::super::pools::Requirements;
 use super::{AMI, ARCH, SCRATCH, Unreadable};
 
+/// The container image: a registry's, or [`FILE`].
+const IMAGE: &str = "xdrive:image";
+
+/// In place of an image that was a file of the computer where it was named: that of another one is
+/// none of this computer's, and its path nobody else's business.
+const FILE: &str = "@file";
+
 /// The keys of the drive's own settings: those that are chosen, then those that follow.
 const SETTINGS: [&str; 9] = [
-    "xdrive:image",
+    IMAGE,
     "xdrive:type",
     "xdrive:size",
     THROUGHPUT,
@@ -35,16 +43,15 @@ impl Settings {
     #[must_use]
     pub fn read(tags: &Tags) -> Self {
         let known = |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str());
-        Self(
-            tags.iter()
-                .filter(known)
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-        )
+        let own = |(key, value): (&String, &String)| match key.as_str() {
+            IMAGE => (key.clone(), recorded(value)),
+            _ => (key.clone(), value.clone()),
+        };
+        Self(tags.iter().filter(known).map(own).collect())
     }
 
-    /// Settings of the image reference, the requirements and the size in GiB, where they are the
-    /// drive's own.
+    /// Settings of the image, the requirements and the size in GiB, where they are the drive's own.
+    /// Of an image that is a file no path is kept.
     #[must_use]
     pub fn new(
         image: Option<&str>,
@@ -52,7 +59,7 @@ impl Settings {
         size: Option<u32>,
     ) -> Self {
         let values = [
-            image.map(str::to_owned),
+            image.map(recorded),
             requirements.map(Requirements::to_string),
             size.map(|gib| gib.to_string()),
         ];
@@ -96,10 +103,18 @@ impl Settings {
         merged
     }
 
-    /// The container image, if the drive has its own.
-    #[must_use]
-    pub fn image(&self) -> Option<&str> {
-        self.0.get(SETTINGS[0]).map(String::as_str)
+    /// The container image, if the drive has its own. Whoever may tag may have written it: it is a
+    /// registry's or none, never a file of this computer.
+    pub fn image(&self) -> Result<Option<ImageReference>, Unreadable> {
+        let text = self.0.get(IMAGE);
+        text.map(|text| {
+            text.parse().map_err(|_| Unreadable {
+                tag: IMAGE,
+                problem: "stands for a file of the computer where it was named, or for no image"
+                    .to_owned(),
+            })
+        })
+        .transpose()
     }
 
     /// The drive's own requirements of its instance, if it has some.
@@ -153,5 +168,13 @@ impl Settings {
     #[must_use]
     pub fn tags(&self) -> Tags {
         self.0.clone()
+    }
+}
+
+/// The value of [`IMAGE`] for an image.
+fn recorded(image: &str) -> String {
+    match image.parse::<ImageReference>() {
+        Ok(reference) => reference.to_string(),
+        Err(_) => FILE.to_owned(),
     }
 }

@@ -42,7 +42,8 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         let own = Settings::read(&newest.tags);
         assert_eq!(own.requirements().unwrap(), Some(requirements), "{past:?}");
-        assert_eq!(own.image(), Some("busybox"), "{past:?}");
+        let image = own.image().unwrap().unwrap();
+        assert_eq!(image.as_str(), "busybox", "{past:?}");
     }
 }
 
