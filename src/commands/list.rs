@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     dollars_a_month: f64,
     /// US dollars an hour for what runs, where the price is known.
     dollars_an_hour: f64,
-    /// Instances, volumes, then snapshots, the newest generation first.
+    /// Instances, volumes, then snapshots, the newest generation first, then others' backups.
     things: Vec<Row>,
 }
 
@@ -179,7 +179,8 @@ async fn list(
 /// Everything that carries a drive's tag, drive by drive. A drive of which nothing is billed is
 /// left out: it is what an undone launch leaves behind for a minute.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
-    let (instances, volumes, snapshots) = cloud.ec2.everything().await?;
+    let (all, backups) = cloud.ec2.everything_and_backups().await?;
+    let (instances, volumes, snapshots) = all;
     let ended: BTreeSet<InstanceId> = instances
         .iter()
         .filter(|instance| instance.state.is_over())
@@ -218,6 +219,12 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     for entry in drives.values_mut() {
         entry.sum_up();
         entry.advise(&cloud.command);
+    }
+    for backup in &backups {
+        let drive = backup.tags.get(tags::DRIVE);
+        if let Some(entry) = drive.and_then(|drive| drives.get_mut(drive)) {
+            entry.things.push(Row::of_backup(backup));
+        }
     }
     Ok(drives.into_values().collect())
 }
@@ -320,6 +327,8 @@ const INSTANCE: &str = "instance";
 const VOLUME: &str = "volume";
 const ROOT_DISK: &str = "root disk";
 const SNAPSHOT: &str = "snapshot";
+/// A snapshot of its volumes that somebody else made.
+const BACKUP: &str = "backup";
 /// A volume that a session throws away; and a drive whose instance runs for one.
 const THROWAWAY: &str = "throwaway";
 
@@ -419,6 +428,19 @@ impl Row {
             is_thrown_away: false,
             dollars_a_month: dollars(&Thing::Snapshot(snapshot.id.clone(), snapshot.size)),
             dollars_an_hour: None,
+        }
+    }
+}
+
+impl Row {
+    /// Somebody else's backup: it has no part in the drive, nor in its cost.
+    fn of_backup(snapshot: &Snapshot) -> Self {
+        Self {
+            kind: BACKUP,
+            detail: "somebody else's, which xdrive leaves alone".to_owned(),
+            generation: None,
+            dollars_a_month: None,
+            ..Self::of_snapshot(snapshot)
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod overlay;
 pub mod plan;
 pub mod pools;
 pub mod proof;
+pub mod provenance;
 pub mod quotas;
 pub mod reconcile;
 mod source;

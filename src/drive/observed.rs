@@ -20,6 +20,7 @@ use crate::host::{Closed, Mounted};
 use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, Uuid, VolumeId};
 
 use super::hosts::{Client, Contact, HostView};
+use super::provenance::Provenance;
 use super::tags::{Leaving, SnapshotKind};
 use super::timing::Timing;
 
@@ -190,6 +191,7 @@ pub struct SeenLease {
 
 /// One volume of the drive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct SeenVolume {
     /// Its id.
     pub id: VolumeId,
@@ -219,6 +221,8 @@ pub struct SeenVolume {
     pub uuid: Option<Uuid>,
     /// The session that made or last claimed it.
     pub session: SessionId,
+    /// Whether that session's caller is recorded.
+    pub has_owner: bool,
     /// Whether the list has it. If not, this process made it.
     pub listed: bool,
     /// Since when state, attachment and generation are as they are.
@@ -266,6 +270,8 @@ pub struct SeenSnapshot {
     pub op: String,
     /// Its file system's UUID, if that was recorded on its volume.
     pub uuid: Option<Uuid>,
+    /// Whether its owner is recorded.
+    pub has_owner: bool,
     /// A checkpoint's number within its generation, from 1; else 0.
     pub number: u32,
     /// Why it leaves the drive, if its user deletes or renames that.
@@ -407,6 +413,16 @@ impl SeenInstance {
 }
 
 impl SeenVolume {
+    /// What it says of where it comes from.
+    #[must_use]
+    pub fn provenance(&self) -> Provenance {
+        Provenance {
+            generation: self.generation,
+            uuid: self.uuid,
+            has_owner: self.has_owner,
+        }
+    }
+
     /// Whether it is neither deleted nor being deleted.
     #[must_use]
     pub fn exists(&self) -> bool {
@@ -446,6 +462,16 @@ impl SeenVolume {
 }
 
 impl SeenSnapshot {
+    /// What it says of where it comes from.
+    #[must_use]
+    pub fn provenance(&self) -> Provenance {
+        Provenance {
+            generation: self.generation,
+            uuid: self.uuid,
+            has_owner: self.has_owner,
+        }
+    }
+
     /// Whether it holds all of its volume's generation, once completed.
     #[must_use]
     pub fn is_final(&self) -> bool {

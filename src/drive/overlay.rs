@@ -352,6 +352,7 @@ impl Overlay {
             formatted: formatted || self.formatted.contains(&volume.id),
             uuid: uuid.or(self.uuids.get(&volume.id).copied()),
             session,
+            has_owner: tags::has_owner(&volume.tags),
             listed,
             since: self.since(volume.id.as_str(), watched, now),
         }))
@@ -409,6 +410,7 @@ impl Overlay {
             kind: read.kind,
             op: read.op,
             uuid: read.uuid,
+            has_owner: tags::has_owner(&snapshot.tags),
             number: read.number,
             leaving: self
                 .leaving

@@ -12,6 +12,7 @@ use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
 use super::observed::Observed;
 use super::overlay::Overlay;
+use super::provenance::Foreign;
 use super::tags::Leaving;
 
 /// The newest end of a lineage: a volume or a snapshot that holds a drive's state.
@@ -57,6 +58,8 @@ pub enum Why {
     Unreachable(InstanceId),
     /// An instance has been ending for too long while the drive is attached to it.
     NeverEnds(InstanceId),
+    /// The newest state may be none that xdrive made of the one before.
+    Foreign(Box<ForeignHead>),
     /// A resource of this drive has tags that cannot be parsed.
     Unreadable(Vec<(String, String)>),
     /// The drive's file system cannot be mounted.
@@ -88,6 +91,19 @@ pub enum Why {
     From(Head, &'static str),
     /// `--from` names this, and another lineage is mounted on a running instance.
     Mounted(Head),
+}
+
+/// A newest state that may be none that xdrive made of the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ForeignHead {
+    /// The newest state.
+    pub head: Head,
+    /// Its generation.
+    pub generation: Generation,
+    /// What speaks against it.
+    pub foreign: Foreign,
+    /// The newest one before, against which nothing speaks.
+    pub older: Option<Head>,
 }
 
 /// A resource that is still billed.
@@ -256,6 +272,10 @@ impl Stuck {
                 let older = older.clone().map_or(Head::Empty, Head::Snapshot);
                 vec![from(&older)]
             }
+            Why::Foreign(newest) => {
+                let heads = newest.older.iter().chain([&newest.head]);
+                heads.map(|head| from(head)).collect()
+            }
             Why::SnapshotsFail(volume) => vec![from(volume)],
             Why::VolumeError(_) | Why::Damaged(..) => {
                 let older: Vec<String> = snapshots().map(|id| from(id)).collect();
@@ -338,6 +358,19 @@ impl fmt::Display for Head {
     }
 }
 
+impl fmt::Display for ForeignHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, of generation {}, may be none that xdrive made of this drive, and is not taken over \
+             unasked: {}",
+            self.head.its(),
+            self.generation,
+            self.foreign
+        )
+    }
+}
+
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -371,6 +404,7 @@ impl fmt::Display for Why {
                     None => f.write_str("; there is no older one"),
                 }
             }
+            Self::Foreign(newest) => newest.fmt(f),
             Self::SnapshotsFail(volume) => {
                 write!(f, "snapshots of {} keep failing", volume.of("the drive"))
             }
@@ -457,35 +491,4 @@ impl fmt::Display for Why {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_command_can_be_typed() {
-        let drive: DriveName = "demo".parse().unwrap();
-        let instance: InstanceId = "i-1".parse().unwrap();
-        let [read, unread]: [SnapshotId; 2] = ["snap-1", "snap-2"].map(|id| id.parse().unwrap());
-        let commands = |why| {
-            let left = [&read, &unread].map(|id| Thing::Snapshot(id.clone(), 8));
-            let stuck = Stuck {
-                why,
-                left: Left(left.to_vec()),
-            };
-            stuck.commands(&drive)
-        };
-        assert_eq!(
-            commands(Why::NeverEnds(instance.clone())),
-            ["xdrive stop demo"]
-        );
-        assert_eq!(commands(Why::Unreachable(instance)), ["xdrive stop demo"]);
-        let head = Head::Snapshot(read.clone());
-        assert_eq!(commands(Why::Mounted(head.clone())), ["xdrive stop demo"]);
-        let failed = Why::From(head, "this snapshot failed");
-        assert_eq!(commands(failed), ["xdrive list demo -v"]);
-        let unreadable = Why::Unreadable(vec![(unread.to_string(), "no kind".to_owned())]);
-        assert_eq!(
-            commands(unreadable),
-            ["xdrive connect demo --from snap-1", "xdrive list demo -v"]
-        );
-    }
-}
+mod tests;

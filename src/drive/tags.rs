@@ -7,6 +7,7 @@
 //! A resource that has the drive's tag and cannot be parsed is [`Unreadable`], never skipped: it
 //! may be the drive's newest state.
 
+mod copies;
 mod leaving;
 mod record;
 mod settings;
@@ -14,10 +15,10 @@ mod throwaway;
 
 use jiff::Timestamp;
 
-use super::source::CopySource;
 use crate::ec2::{Arch, Tags};
-use crate::ids::{DriveAt, DriveName, Generation, SessionId, SnapshotId, Uuid};
+use crate::ids::{DriveName, Generation, SessionId, Uuid};
 
+pub use copies::{FORKED_FROM, adopt, fork, forked_from, is_copy};
 pub use leaving::Leaving;
 pub use record::{InvalidNote, Note, Record, noted};
 pub use settings::Settings;
@@ -27,6 +28,12 @@ pub use throwaway::{DISCARD, throwaway, thrown_away_by};
 pub const NAME: &str = "Name";
 /// The session that made or last claimed the thing.
 pub const SESSION: &str = "xdrive:session";
+/// On root disks: `root`, which keeps them from being read as drives' volumes.
+pub use crate::ec2::DISK;
+/// On snapshots: `clean`, `crashed` or `checkpoint`.
+pub use crate::ec2::KIND;
+/// On snapshots: the unique id of the attempt.
+pub use crate::ec2::OP;
 /// The drive that the thing belongs to, by which xdrive filters; and the ARN of its session's
 /// caller (see [`crate::ec2::Ownership`]).
 pub use crate::ec2::{DRIVE, OWNER};
@@ -35,8 +42,6 @@ pub const HOST_KEY: &str = "xdrive:host-key";
 /// On instances: when the lease ends (RFC 3339, by the writer's clock). It is written before the
 /// lease is set on the host, so that no lease lasts longer than this.
 pub const UNTIL: &str = "xdrive:until";
-/// On root disks: `root`, which keeps them from being read as drives' volumes.
-pub const DISK: &str = "xdrive:disk";
 /// On volumes: created empty.
 pub const BLANK: &str = "xdrive:blank";
 /// On volumes created empty: the generation at which it was first seen formatted, written before
@@ -49,12 +54,8 @@ pub const UUID: &str = "xdrive:uuid";
 pub const BASE: &str = "xdrive:base";
 /// On volumes and snapshots: how often the drive has been mounted.
 pub const GENERATION: &str = "xdrive:generation";
-/// On snapshots: `clean`, `crashed` or `checkpoint`.
-pub const KIND: &str = "xdrive:kind";
 /// On checkpoints: its number within its generation, from 1.
 pub const NUMBER: &str = "xdrive:number";
-/// On snapshots: the unique id of the attempt.
-pub const OP: &str = "xdrive:op";
 
 /// On instances: the machine image as it was asked for (a `resolve:ssm:` parameter or an id), in
 /// the call that launched it. On volumes, and so on snapshots: the id of the image under which the
@@ -70,10 +71,6 @@ pub const DELETING: &str = "xdrive:deleting";
 /// On snapshots of a drive that its user renames: the name that it gets. The same holds, as long as it
 /// is not the drive's own.
 pub const RENAMING: &str = "xdrive:renaming";
-
-/// On the snapshot that a drive begins with as a copy: the drive and generation that it is a copy of,
-/// such as `demo@12`, or the id of the snapshot or volume that was no drive's.
-pub const FORKED_FROM: &str = "xdrive:forked-from";
 
 /// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
 /// nothing in their place.
@@ -295,55 +292,6 @@ fn written(own: &SnapshotTags) -> Tags {
     tags
 }
 
-/// The tags of a copy of the snapshot `source`, which has the tags `of`, but for those of all things
-/// of a drive ([`common`]). All copies of one snapshot have the same [`OP`]: they are one lineage.
-pub fn fork(
-    of: &Tags,
-    source: &SnapshotId,
-    from: &DriveAt,
-) -> Result<(SnapshotTags, Tags), Unreadable> {
-    let own = SnapshotTags {
-        op: format!("copy-of-{source}"),
-        ..read_snapshot(of)?
-    };
-    let mut tags = written(&own);
-    tags.extend(Settings::read(of).tags());
-    tags.insert(FORKED_FROM.to_owned(), from.to_string());
-    Ok((own, tags))
-}
-
-/// The tags of a copy of `source`, which is no drive's, but for those of all things of a drive. Its
-/// generation is the first, since 0 is that of a volume which was made empty. All copies of one
-/// source have the same [`OP`].
-#[must_use]
-pub fn adopt(source: &CopySource, kind: SnapshotKind) -> (SnapshotTags, Tags) {
-    let own = SnapshotTags {
-        generation: Generation::EMPTY.next(),
-        kind,
-        op: format!("copy-of-{source}"),
-        uuid: None,
-        number: 0,
-    };
-    let mut tags = written(&own);
-    tags.insert(FORKED_FROM.to_owned(), source.to_string());
-    (own, tags)
-}
-
-/// Whether the drive began with this snapshot, as a copy of something else.
-#[must_use]
-pub fn is_copy(tags: &Tags) -> bool {
-    tags.contains_key(FORKED_FROM)
-}
-
-/// What the drive began with a copy of, if this snapshot is that copy and says so: a drive's
-/// generation, or the id of a snapshot or volume.
-#[must_use]
-pub fn forked_from(tags: &Tags) -> Option<&str> {
-    let text = tags.get(FORKED_FROM)?;
-    let is_known = text.parse::<DriveAt>().is_ok() || text.parse::<CopySource>().is_ok();
-    is_known.then_some(text)
-}
-
 /// The tags that a claim writes: the new session and its owner.
 #[must_use]
 pub fn claim(who: &Identity) -> Tags {
@@ -404,6 +352,12 @@ pub fn is_scratch(tags: &Tags) -> bool {
 #[must_use]
 pub fn owner(tags: &Tags) -> &str {
     tags.get(OWNER).map_or("", String::as_str)
+}
+
+/// Whether the thing has an owner.
+#[must_use]
+pub fn has_owner(tags: &Tags) -> bool {
+    !owner(tags).is_empty()
 }
 
 /// The host's public key.

@@ -21,19 +21,35 @@ impl Ec2 {
         self.volumes_where(of_drive(drive)).await
     }
 
-    /// All snapshots of this account tagged with this drive.
+    /// All snapshots of this account that xdrive made of this drive, by its tag.
     pub async fn snapshots(&self, drive: &str) -> Result<Vec<Snapshot>, Error> {
-        self.snapshots_where(of_drive(drive)).await
+        Ok(self.snapshots_and_backups(drive).await?.0)
     }
 
-    /// Everything that carries any `xdrive:drive` tag, for `xdrive list`. Instances first, then
+    /// The same, and the backups that somebody else made of the drive's volumes.
+    pub async fn snapshots_and_backups(
+        &self,
+        drive: &str,
+    ) -> Result<(Vec<Snapshot>, Vec<Snapshot>), Error> {
+        let all = self.snapshots_where(of_drive(drive)).await?.into_iter();
+        Ok(all.partition(|it| !it.is_backup()))
+    }
+
+    /// Everything that carries any `xdrive:drive` tag, but for others' backups. Instances first, then
     /// volumes, then snapshots: data moves in this order, so only this order misses none.
     pub async fn everything(&self) -> Result<(Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Error> {
-        Ok((
-            self.instances_where(vec![of_any_drive()]).await?,
-            self.volumes_where(of_any_drive()).await?,
-            self.snapshots_where(of_any_drive()).await?,
-        ))
+        Ok(self.everything_and_backups().await?.0)
+    }
+
+    /// The same, and the backups that somebody else made of drives' volumes.
+    pub async fn everything_and_backups(
+        &self,
+    ) -> Result<((Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Vec<Snapshot>), Error> {
+        let instances = self.instances_where(vec![of_any_drive()]).await?;
+        let volumes = self.volumes_where(of_any_drive()).await?;
+        let all = self.snapshots_where(of_any_drive()).await?.into_iter();
+        let (snapshots, backups) = all.partition(|it| !it.is_backup());
+        Ok(((instances, volumes, snapshots), backups))
     }
 
     /// The volumes and snapshots whose `Name` is this and that are no drive's.

@@ -46,6 +46,13 @@ pub const DRIVE: &str = "xdrive:drive";
 
 /// The tag with the ARN of the caller that made or last claimed a resource.
 pub const OWNER: &str = "xdrive:owner";
+/// The tag of what is no drive: on root disks `root`.
+pub const DISK: &str = "xdrive:disk";
+/// The tag of a snapshot's kind, and that of the attempt that made it. Both are in the call that makes
+/// one, and on nothing else.
+pub const KIND: &str = "xdrive:kind";
+/// See [`KIND`].
+pub const OP: &str = "xdrive:op";
 
 pub use account::{Account, AccountError};
 pub use arch::Arch;

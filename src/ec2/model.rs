@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use jiff::Timestamp;
 
 use super::arch::Arch;
+use super::{DISK, KIND, OP};
 use crate::ids::{GroupId, InstanceId, SnapshotId, VolumeId};
 
 /// Tags of one resource, by key.
@@ -228,4 +229,15 @@ pub struct Snapshot {
     pub message: String,
     /// Its tags.
     pub tags: Tags,
+}
+
+impl Snapshot {
+    /// Whether somebody else made it of a drive's volume, or of its host's root disk, whose tags it has:
+    /// AWS Backup copies them (AWS Backup developer guide, *Copy tags onto backups*), and so may a
+    /// lifecycle policy (`CopyTags`). What xdrive makes has tags that no volume has.
+    #[must_use]
+    pub fn is_backup(&self) -> bool {
+        let is_root = self.tags.get(DISK).is_some_and(|disk| disk == "root");
+        is_root || !(self.tags.contains_key(OP) || self.tags.contains_key(KIND))
+    }
 }

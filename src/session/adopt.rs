@@ -172,7 +172,10 @@ impl Session {
 /// Refuses a snapshot that is a drive's, or not completed; `to` is the new drive's name.
 fn refuse_snapshot(snapshot: &Snapshot, to: &DriveName, command: &str) -> Result<(), Failure> {
     let id = &snapshot.id;
-    refuse_drives(id.as_str(), &snapshot.tags, to, command)?;
+    // Somebody else's backup of a drive is none of that drive's saves.
+    if !snapshot.is_backup() {
+        refuse_drives(id.as_str(), &snapshot.tags, to, command)?;
+    }
     let (exit, error, hint) = match snapshot.state {
         SnapshotState::Completed => return Ok(()),
         SnapshotState::Pending => (
@@ -321,6 +324,7 @@ mod tests {
         let of_snapshot = |it: &Snapshot| refuse_snapshot(it, &new, "xdrive");
         of_volume(&volume(VolumeState::Available, &[])).unwrap();
         of_snapshot(&snapshot(SnapshotState::Completed, &[])).unwrap();
+        of_snapshot(&snapshot(SnapshotState::Completed, &OF_A_DRIVE[..3])).unwrap();
         let attached = Volume {
             attachment: Some(Attachment {
                 instance: "i-1".parse().unwrap(),

@@ -76,6 +76,20 @@ impl Session {
             let hint = format!("{command} list {drive} -v shows its snapshots");
             return Err(Failure::new(Exit::Unavailable, anyhow!(which)).hint(hint));
         };
+        if generation.is_none()
+            && let Some(foreign) = facts.doubt(snapshot)
+        {
+            let newest = snapshot.id.of(drive);
+            let error = anyhow!(
+                "{newest}, of generation {}, may be none that xdrive made of this drive: {foreign}",
+                tags.generation
+            );
+            let hint = format!(
+                "{drive}@{} names it all the same; {command} log {drive} shows the others",
+                tags.generation
+            );
+            return Err(Failure::new(Exit::Stuck, error).hint(hint));
+        }
         if generation.is_none() {
             let of_volumes = facts.volumes_left().map(|it| &it.tags);
             let of_snapshots = facts.snapshots.iter().map(|it| &it.tags);

@@ -43,7 +43,7 @@ pub(crate) async fn delete(
     let facts = session.check(listing).await?;
     session.demand_rest(&facts)?;
     match what {
-        Deletion::Whole => session.delete_whole(&facts.snapshots).await,
+        Deletion::Whole => session.delete_whole(&facts.snapshots, &facts.backups).await,
         Deletion::Of(generation) => session.delete_generation(&facts, generation).await,
     }
 }
@@ -64,11 +64,18 @@ impl Session {
         Err(Failure::new(Exit::TryAgain, error).hint(hint))
     }
 
-    async fn delete_whole(&mut self, snapshots: &[Snapshot]) -> Result<u8, Failure> {
+    async fn delete_whole(
+        &mut self,
+        snapshots: &[Snapshot],
+        backups: &[Snapshot],
+    ) -> Result<u8, Failure> {
         let drive = self.request.drive.clone();
         let is_fork = |it: &Snapshot| tags::is_copy(&it.tags);
         let shares = snapshots.iter().any(is_fork);
         self.report.print(&goes(&drive, snapshots, shares));
+        if !backups.is_empty() {
+            self.report.print(&stays(backups));
+        }
         let question = format!("type {drive} to delete it for good:");
         self.demand_yes(&question, drive.as_str()).await?;
         let done = format!(
@@ -207,6 +214,15 @@ fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
         _ => format!("at most {}", dollars(most)),
     };
     format!("{drive}: {count}{which} {goes}; that frees {cost} a month")
+}
+
+/// What stays: backups that xdrive did not make.
+fn stays(backups: &[Snapshot]) -> String {
+    let ids: Vec<&str> = backups.iter().map(|it| it.id.as_str()).collect();
+    format!(
+        "somebody else's backups of it stay, and are billed as theirs: {}",
+        ids.join(", ")
+    )
 }
 
 #[cfg(test)]

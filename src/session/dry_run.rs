@@ -8,17 +8,20 @@ use serde::Serialize;
 
 use super::fork::demand_fork;
 use super::preflight::DriveFacts;
+use super::start::{Asked, first_image};
 use super::state::Session;
 use super::{outcome, progress};
-use crate::drive::plan::{Next, Step};
+use crate::drive::plan::{Next, Step, Waiting};
 use crate::drive::pools;
 use crate::drive::stuck::{Head, volume_cents};
 use crate::drive::tags::{self, Settings};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{GibiBytes, SnapshotState, Zone};
 use crate::failure::{Exit, Failure};
+use crate::host::registry::registry;
 use crate::ids::DriveName;
 use crate::launch::failure::refused;
+use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::{Offers, dollars};
 use crate::report;
 
@@ -37,6 +40,10 @@ struct Preview {
     /// What the drive is made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Origin>,
+    /// What the container would be made from, if that is known, in words: what of it would be sent from
+    /// this computer, and with whose login the rest is pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<String>,
     /// What is launched: the first of these that has capacity.
     #[serde(flatten)]
     offers: Option<Offers>,
@@ -66,6 +73,7 @@ impl Preview {
             instance: None,
             steps: Vec::new(),
             from: None,
+            container: None,
             offers: None,
             text: String::new(),
         }
@@ -140,7 +148,15 @@ impl Session {
                 .preview(&goal, None)
                 .await
                 .map(|(next, _)| next),
-            None => self.reconciler.peek(&goal).await,
+            None => match self.reconciler.peek(&goal).await {
+                // What a connect would be stuck on is certain only then, too.
+                Ok(Next::Wait(Waiting::Settle, _)) => self
+                    .reconciler
+                    .preview(&goal, None)
+                    .await
+                    .map(|(next, _)| next),
+                next => next,
+            },
         };
         let zone = match next.map_err(outcome::run_failure)? {
             Next::Stuck(stuck) => return self.report_outcome(Outcome::Stuck(stuck)).map(|()| 0),
@@ -168,6 +184,7 @@ impl Session {
                     None if found.host.is_some() => {
                         preview.line(&format!("{drive} is up: nothing is launched; next:"));
                         preview.action = "use";
+                        self.container_image(found, &mut preview)?;
                         for step in steps {
                             preview.line(&format!("  {}", progress::doing(&step, &drive)));
                             preview.steps.push(step.to_string());
@@ -185,6 +202,7 @@ impl Session {
             Next::Done(_) => None,
         };
         self.origin(found, zone.as_ref(), &mut preview);
+        self.container_image(found, &mut preview)?;
         self.offers(found, zone, &mut preview).await?;
         preview.print(json)
     }
@@ -235,6 +253,55 @@ impl Session {
             preview.action = "none";
         }
         preview.offers = Some(offers);
+        Ok(())
+    }
+
+    /// Adds what the container would be made from, where the flags, the configuration or the drive's tags
+    /// say it: what would be sent from here.
+    fn container_image(&self, found: &DriveFacts, preview: &mut Preview) -> Result<(), Failure> {
+        let request = &self.request;
+        let (named, options) = (request.named.as_ref(), &request.options);
+        let asked = match named {
+            Some(named) => named.image.as_deref().map(Asked::Here),
+            None => options.image.as_deref().map(Asked::Here),
+        };
+        let (asked, unless) = match asked {
+            Some(asked) => (asked, ", unless it was made from that"),
+            None if named.is_some() => return Ok(()),
+            None if self.begins_anew(found) => (Asked::Here(&self.cloud.image), ""),
+            None => match first_image(request, &found.settings, &self.cloud) {
+                Ok(asked @ Asked::Tag(_)) => (asked, ", if it has none yet"),
+                // Whether it has none yet is known once it is mounted.
+                Ok(Asked::Here(_)) | Err(_) => return Ok(()),
+            },
+        };
+        let with_login = |reference: &str| match &options.logins {
+            Some(_) => format!(
+                "with this computer's login at {}, if there is one",
+                registry(reference)
+            ),
+            None => "without a login".to_owned(),
+        };
+        let what = match asked {
+            Asked::Tag(reference) => format!(
+                "{reference}, which a tag of the drive names: pulled by the instance, without a login"
+            ),
+            Asked::Here(given) => match ImageSource::parse(given) {
+                ImageSource::Archive(path) => {
+                    format!("{}, sent from here", image::source_of(&path)?)
+                }
+                ImageSource::Folder(path) => format!(
+                    "the folder of {}, sent from here and built there",
+                    path.display()
+                ),
+                ImageSource::Reference(reference) => {
+                    let login = with_login(&reference);
+                    format!("{reference}, pulled by the instance, {login}")
+                }
+            },
+        };
+        preview.line(&format!("the container is made from {what}{unless}"));
+        preview.container = Some(what);
         Ok(())
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Listing {
     pub(super) instances: Vec<Instance>,
     pub(super) volumes: Vec<Volume>,
     pub(super) snapshots: Vec<Snapshot>,
+    /// Of its volumes, by somebody else.
+    pub(super) backups: Vec<Snapshot>,
 }
 
 impl Listing {
@@ -24,10 +26,14 @@ impl Listing {
     /// once: a session retries in [`Session::check`](super::state::Session::check).
     pub(super) async fn of(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
         let drive = drive.as_str();
+        let instances = ec2.instances(drive).await?;
+        let volumes = ec2.volumes(drive).await?;
+        let (snapshots, backups) = ec2.snapshots_and_backups(drive).await?;
         Ok(Self {
-            instances: ec2.instances(drive).await?,
-            volumes: ec2.volumes(drive).await?,
-            snapshots: ec2.snapshots(drive).await?,
+            instances,
+            volumes,
+            snapshots,
+            backups,
         })
     }
 }

@@ -13,13 +13,17 @@ use super::start::no_named;
 use super::state::Session;
 use crate::cloud::Cloud;
 use crate::config::Options;
+use crate::drive::provenance::{Foreign, Provenance};
 use crate::drive::reconcile::is_left;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, SnapshotTags, VolumeTags};
-use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, SnapshotState, Volume};
+use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, SnapshotState, Tags, Volume};
 use crate::failure::{Exit, Failure};
 use crate::ids::Generation;
 use crate::launch::image;
+
+/// What helps with another's drive.
+const SHARED: &str = "--shared uses it all the same";
 
 /// The facts about a drive before the loop begins.
 pub(super) struct DriveFacts {
@@ -33,6 +37,8 @@ pub(super) struct DriveFacts {
     pub(super) volumes: Vec<Volume>,
     /// Its snapshots.
     pub(super) snapshots: Vec<Snapshot>,
+    /// The backups of it that somebody else made.
+    pub(super) backups: Vec<Snapshot>,
 }
 
 impl DriveFacts {
@@ -52,6 +58,19 @@ impl DriveFacts {
             .filter_map(|it| Some((tags::read_snapshot(&it.tags).ok()?, it)))
             .filter(|(tags, _)| generation.is_none_or(|wanted| tags.generation == wanted))
             .max_by_key(|(tags, _)| (tags.generation, tags.kind, tags.number))
+    }
+}
+
+impl DriveFacts {
+    /// Why this snapshot, the newest, may be none that xdrive made of the one before.
+    pub(super) fn doubt(&self, newest: &Snapshot) -> Option<Foreign> {
+        // What is of one volume has its file system.
+        let others = self
+            .snapshots
+            .iter()
+            .filter(|it| it.volume != newest.volume);
+        let others = others.filter_map(|it| Provenance::read(&it.tags));
+        Provenance::read(&newest.tags)?.doubt(others)
     }
 }
 
@@ -82,6 +101,7 @@ impl Session {
             instances,
             volumes,
             snapshots,
+            backups,
         } = listing;
         let live = instances.iter().filter(|instance| instance.state.is_live());
         let is_thrown_away = |it: &Instance| tags::thrown_away_by(&it.tags).is_some();
@@ -92,6 +112,11 @@ impl Session {
             let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
             newest.map(|(_, tags)| tags)
         };
+        if let Some(live) = live {
+            let parts = volumes.iter().map(|volume| &volume.tags);
+            let parts = parts.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
+            self.refuse_nobodys(live, parts)?;
+        }
         if let Some(tags) = live.map(|instance| &instance.tags).or_else(newest) {
             self.check_owner(tags::owner(tags), live.is_some(), self.request.shared)?;
         }
@@ -120,7 +145,24 @@ impl Session {
             host: live.filter(|live| !is_thrown_away(live)).cloned(),
             volumes,
             snapshots,
+            backups,
         })
+    }
+
+    /// Refuses an instance without an owner that says it is of a drive which has one: xdrive launches
+    /// none like that.
+    fn refuse_nobodys<'a>(
+        &self,
+        live: &Instance,
+        mut parts: impl Iterator<Item = &'a Tags>,
+    ) -> Result<(), Failure> {
+        let is_nobodys = !tags::has_owner(&live.tags) && parts.any(tags::has_owner);
+        if !is_nobodys || self.request.shared {
+            return Ok(());
+        }
+        let drive = &self.request.drive;
+        let error = anyhow!("{} has no owner, and the drive has one", live.id.of(drive));
+        Err(Failure::new(Exit::Denied, error).hint(SHARED))
     }
 
     /// Takes what the configuration has for new drives, where `drive` is one.
@@ -176,7 +218,6 @@ impl Session {
         is_used: bool,
         may_be: bool,
     ) -> Result<(), Failure> {
-        const HINT: &str = "--shared uses it all the same";
         if may_be || owner.is_empty() {
             return Ok(());
         }
@@ -193,12 +234,12 @@ impl Session {
                 Exit::Denied,
                 anyhow!("{drive} is in use by {owner}, a role without a person's name"),
             )
-            .hint(HINT)),
+            .hint(SHARED)),
             Ownership::Other => Err(Failure::new(
                 Exit::Denied,
                 anyhow!("{drive} is {owner}'s, and you are {}", self.owner),
             )
-            .hint(HINT)),
+            .hint(SHARED)),
         }
     }
 }

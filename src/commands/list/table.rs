@@ -6,7 +6,7 @@ use comfy_table::ColumnConstraint::ContentWidth;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use jiff::Timestamp;
 
-use super::{Entry, INSTANCE, ROOT_DISK, Row, SNAPSHOT};
+use super::{BACKUP, Entry, INSTANCE, ROOT_DISK, Row, SNAPSHOT};
 use crate::report::{Tone, in_tone};
 
 const HEADER: [&str; COLUMNS] = [
@@ -68,6 +68,8 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
             let _ = writeln!(text, "\n{}: {advice}", entry.drive);
         }
     }
+    let backups = entries.iter().filter_map(Entry::backups);
+    text.extend(backups.map(|line| format!("\n{line}\n")));
     text
 }
 
@@ -124,6 +126,20 @@ impl Entry {
                 an_hour(self.dollars_an_hour)
             },
         ]
+    }
+
+    /// A line on the backups of it that somebody else made, if there are any.
+    fn backups(&self) -> Option<String> {
+        let count = self.things.iter().filter(|row| row.kind == BACKUP).count();
+        let words = match count {
+            0 => return None,
+            1 => "1 backup of it is".to_owned(),
+            many => format!("{many} backups of it are"),
+        };
+        Some(format!(
+            "{}: {words} somebody else's, and in no sum (list -v)",
+            self.drive
+        ))
     }
 
     /// Whether something of it is billed by the hour, at a price that is not known.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Entry;
 use super::table::toned;
+use super::{BACKUP, Entry};
 
 impl Entry {
     /// The entry as text.
@@ -25,6 +25,7 @@ impl Entry {
         for line in &self.things {
             let cost = match (line.dollars_a_month, line.dollars_an_hour) {
                 _ if !line.billed => "billed no longer".to_owned(),
+                _ if line.kind == BACKUP => "billed as theirs".to_owned(),
                 (Some(month), _) => format!("${month:.2} a month"),
                 (None, Some(hour)) => format!("${hour:.4} an hour"),
                 (None, None) => "price not known".to_owned(),

@@ -7,6 +7,7 @@ use super::lineage;
 use super::step::{Next, Step, View, Waiting};
 use crate::drive::hosts::Client;
 use crate::drive::observed::{SeenSnapshot, SeenVolume};
+use crate::drive::provenance::Provenance;
 use crate::drive::stuck::{Head, Why};
 
 /// The next step before `head` is the newest state; `None` if it is, or if another session uses the
@@ -21,14 +22,18 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
     {
         return None;
     }
-    let (generation, lineage) = match head {
-        Head::Empty => (Generation::EMPTY, None),
+    let (generation, lineage, own) = match head {
+        Head::Empty => (Generation::EMPTY, None, None),
         Head::Volume(id) => match seen.volume(id).filter(|volume| volume.exists()) {
             // Before other lineages are renamed for it.
             Some(volume) if volume.state == VolumeState::Error => {
                 return Some(view.stuck(Why::From(head.clone(), "this volume failed")));
             }
-            Some(volume) => (volume.generation, Some(&volume.id)),
+            Some(volume) => (
+                volume.generation,
+                Some(&volume.id),
+                Some(volume.provenance()),
+            ),
             None => return Some(missing(view, head)),
         },
         Head::Snapshot(id) => {
@@ -36,7 +41,11 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
                 return Some(missing(view, head));
             };
             match snapshot.state {
-                SnapshotState::Completed => (snapshot.generation, snapshot.volume.as_ref()),
+                SnapshotState::Completed => (
+                    snapshot.generation,
+                    snapshot.volume.as_ref(),
+                    Some(snapshot.provenance()),
+                ),
                 SnapshotState::Pending => return Some(view.wait(Waiting::Copy(id.clone()))),
                 SnapshotState::Error => {
                     return Some(view.stuck(Why::From(head.clone(), "this snapshot failed")));
@@ -52,6 +61,7 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
         head,
         generation,
         lineage,
+        own,
         root: match head {
             Head::Snapshot(id) => seen.snapshots.iter().find(|snapshot| snapshot.id == *id),
             Head::Volume(_) | Head::Empty => None,
@@ -76,16 +86,22 @@ pub(super) fn choose(view: &View, head: &Head) -> Option<Next> {
             },
         ));
     }
-    for snapshot in seen
-        .snapshots
+    let snapshots = seen.snapshots.iter();
+    let conflicting: Vec<&SeenSnapshot> =
+        snapshots.filter(|it| choice.conflicts_with(it)).collect();
+    // The generations of another file system are one drive's, and stay together.
+    let another = conflicting
         .iter()
-        .filter(|snapshot| choice.conflicts_with(snapshot))
-    {
+        .filter(|it| choice.is_of_another(it.provenance()))
+        .max_by_key(|it| (it.generation, &it.id));
+    for snapshot in &conflicting {
+        let is_of_another = choice.is_of_another(snapshot.provenance());
+        let first = another.filter(|_| is_of_another).unwrap_or(snapshot);
         forks.push((
             snapshot.generation,
             Step::Fork {
                 head: Head::Snapshot(snapshot.id.clone()),
-                lineage: snapshot.volume.clone(),
+                lineage: first.volume.clone(),
             },
         ));
     }
@@ -99,6 +115,8 @@ struct Choice<'a> {
     head: &'a Head,
     generation: Generation,
     lineage: Option<&'a VolumeId>,
+    /// What it says of where it comes from.
+    own: Option<Provenance>,
     /// The chosen snapshot, if that is one.
     root: Option<&'a SeenSnapshot>,
 }
@@ -115,6 +133,9 @@ impl Choice<'_> {
             return true;
         }
         let same_lineage = snapshot.volume.as_ref() == self.lineage;
+        if !same_lineage && self.is_of_another(snapshot.provenance()) {
+            return true;
+        }
         // A checkpoint is part of its generation, and a final snapshot has more than it.
         snapshot.generation > self.generation
             || (snapshot.generation == self.generation && !same_lineage)
@@ -126,7 +147,14 @@ impl Choice<'_> {
         if chosen || mine || !lineage::is_used(view.seen, volume) {
             return false;
         }
-        !lineage::is_saved(view.seen, volume) || volume.generation > self.generation
+        !lineage::is_saved(view.seen, volume)
+            || volume.generation > self.generation
+            || self.is_of_another(volume.provenance())
+    }
+
+    /// Whether an older state is of another file system: another drive's, as it seems.
+    fn is_of_another(&self, older: Provenance) -> bool {
+        self.own.is_some_and(|own| own.differs_from(older))
     }
 }
 

@@ -51,7 +51,11 @@ pub(super) fn ready(view: &View) -> Next {
     if seen.volumes.iter().any(|it| lineage::is_used(seen, it)) {
         return view.stuck(Why::NotAtRest);
     }
-    let newest = match lineage::newest(seen) {
+    let newest = lineage::newest(seen);
+    if let Some(foreign) = lineage::foreign(seen, &newest, None) {
+        return view.stuck(foreign);
+    }
+    let newest = match newest {
         Newest::Snapshot(newest) => newest,
         Newest::Nothing => return view.stuck(Why::NothingSaved),
         other => return not_mountable(view, &other),

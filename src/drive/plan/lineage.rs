@@ -8,7 +8,8 @@ use crate::ids::{Generation, SnapshotId, VolumeId};
 
 use crate::drive::observed::{Observed, SeenSnapshot, SeenVolume};
 use crate::drive::proof::saves;
-use crate::drive::stuck::Head;
+use crate::drive::provenance::Provenance;
+use crate::drive::stuck::{ForeignHead, Head, Why};
 use crate::drive::tags::{Leaving, SnapshotKind};
 
 /// The volume id that AWS gives to a copied snapshot (EBS user guide, *Copy an EBS snapshot*).
@@ -123,6 +124,50 @@ pub(super) fn newest(seen: &Observed) -> Newest<'_> {
         Some(volume) => Newest::Volume(volume),
         None => best(&snapshots),
     }
+}
+
+/// Why the newest state is not taken over unasked, if it may be none that xdrive made of the one before.
+/// A person who named it with `--from` has chosen.
+pub(super) fn foreign(seen: &Observed, newest: &Newest, from: Option<&Head>) -> Option<Why> {
+    let (head, volume, own) = match newest {
+        Newest::Volume(it) => {
+            let head = Head::Volume(it.id.clone());
+            (head, Some(&it.id), it.provenance())
+        }
+        Newest::Snapshot(it) | Newest::Pending(it) | Newest::Failed(it) => {
+            let head = Head::Snapshot(it.id.clone());
+            (head, it.volume.as_ref(), it.provenance())
+        }
+        Newest::Nothing | Newest::Forked(_) => return None,
+    };
+    if from == Some(&head) {
+        return None;
+    }
+    let volumes = seen.volumes.iter().filter(|volume| is_used(seen, volume));
+    let volumes = volumes.map(|it| (Some(&it.id), it.provenance()));
+    let snapshots = seen.snapshots.iter();
+    let snapshots = snapshots.map(|it| (it.volume.as_ref(), it.provenance()));
+    let all: Vec<(Option<&VolumeId>, Provenance)> = volumes.chain(snapshots).collect();
+    // What is of one volume has its file system, as EC2 itself says.
+    let doubt = |volume: Option<&VolumeId>, own: Provenance| {
+        let is_same = |other: Option<&VolumeId>| {
+            other == volume && volume.is_some_and(|it| it.as_str() != COPIED)
+        };
+        let others = all.iter().filter(|(other, _)| !is_same(*other));
+        own.doubt(others.map(|(_, it)| *it))
+    };
+    let foreign = doubt(volume, own)?;
+    let is_sound = |it: &&SeenSnapshot| {
+        it.state == SnapshotState::Completed && doubt(it.volume.as_ref(), it.provenance()).is_none()
+    };
+    let sound = seen.snapshots.iter().filter(is_sound);
+    let older = sound.max_by_key(|it| (it.generation, it.kind, it.number));
+    Some(Why::Foreign(Box::new(ForeignHead {
+        head,
+        generation: own.generation,
+        foreign,
+        older: older.map(|it| Head::Snapshot(it.id.clone())),
+    })))
 }
 
 /// Whether the snapshot is not of the lineage that began with the copy `root`: all of that is newer.

@@ -48,6 +48,9 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
     if let Newest::Forked(heads) = newest {
         return view.stuck(Why::Forked(heads));
     }
+    if let Some(foreign) = lineage::foreign(seen, &newest, from) {
+        return view.stuck(foreign);
+    }
     let is_held = match approach {
         Some(Approach::Held) => true,
         Some(Approach::Booting) => false,

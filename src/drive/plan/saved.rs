@@ -34,26 +34,26 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
     if !seen.unreadable.is_empty() {
         return Ending::stuck_after_mine(view, Why::Unreadable(seen.unreadable.clone()));
     }
-    match lineage::newest(seen) {
-        Newest::Forked(heads) => Ending::stuck_after_mine(view, Why::Forked(heads)),
-        Newest::Failed(snapshot) => Ending::stuck_after_mine(
-            view,
-            Why::NewestFailed {
-                failed: snapshot.id.clone(),
-                older: lineage::older(seen, snapshot),
-            },
-        ),
+    let newest = lineage::newest(seen);
+    let why = match &newest {
+        Newest::Forked(heads) => Some(Why::Forked(heads.clone())),
+        Newest::Failed(snapshot) => Some(Why::NewestFailed {
+            failed: snapshot.id.clone(),
+            older: lineage::older(seen, snapshot),
+        }),
         Newest::Nothing | Newest::Volume(_) | Newest::Snapshot(_) | Newest::Pending(_) => {
-            let scope = if !even_if_used && is_handed_on(view) {
-                Scope::Handed
-            } else {
-                Scope::Whole { even_if_used }
-            };
-            let mut ending = Ending::new(view, scope);
-            ending.parks = parks;
-            ending.plan()
+            lineage::foreign(seen, &newest, None)
         }
+    };
+    if let Some(why) = why {
+        return Ending::stuck_after_mine(view, why);
     }
+    let is_handed_on = !even_if_used && is_handed_on(view);
+    let whole = Scope::Whole { even_if_used };
+    let scope = if is_handed_on { Scope::Handed } else { whole };
+    let mut ending = Ending::new(view, scope);
+    ending.parks = parks;
+    ending.plan()
 }
 
 /// Whether another session goes on with the drive that this process has closed: that session saves

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod copied;
 mod fixtures;
+mod foreign;
 mod lease;
 mod leaving;
 mod parked;

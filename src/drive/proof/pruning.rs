@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 
 use crate::ec2::{Snapshot, SnapshotState};
-use crate::ids::{Generation, SnapshotId, VolumeId};
+use crate::ids::{Generation, SnapshotId, Uuid, VolumeId};
 
 use super::{MayPrune, Reread};
 use crate::drive::observed::{Observed, SeenInstance, SeenSnapshot, Verdict};
@@ -50,6 +50,7 @@ struct Facts {
     volume: Option<VolumeId>,
     generation: Generation,
     kind: SnapshotKind,
+    uuid: Option<Uuid>,
     number: u32,
 }
 
@@ -185,6 +186,7 @@ impl Facts {
             volume: snapshot.volume.clone(),
             generation: snapshot.generation,
             kind: snapshot.kind,
+            uuid: snapshot.uuid,
             number: snapshot.number,
         }
     }
@@ -197,16 +199,23 @@ impl Facts {
             volume: snapshot.volume.clone(),
             generation: own.generation,
             kind: own.kind,
+            uuid: own.uuid,
             number: own.number,
         })
     }
 
-    /// Whether `by` supersedes this one for that reason.
+    /// Whether `later` may hold the file system of this one.
+    fn is_in(&self, later: &Self) -> bool {
+        self.uuid.is_none() || self.uuid == later.uuid
+    }
+
+    /// Whether `by` supersedes this one for that reason. One of another file system never does: it has
+    /// nothing of this one's.
     fn is_superseded(&self, because: PruningReason, by: &Self) -> bool {
         let is_final = |facts: &Self| facts.kind != SnapshotKind::Checkpoint;
         let same_volume =
             self.volume.is_some() && self.volume == by.volume && self.generation == by.generation;
-        let settled = self.state != SnapshotState::Pending;
+        let settled = self.state != SnapshotState::Pending && self.is_in(by);
         let holds = by.state == SnapshotState::Completed && by.id != self.id && settled;
         holds
             && match because {

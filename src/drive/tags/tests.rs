@@ -1,6 +1,7 @@
 //! Tags are parsed as they were written, and invalid ones are not skipped.
 
 use super::*;
+use crate::drive::CopySource;
 
 fn who() -> Identity {
     Identity {
@@ -166,4 +167,46 @@ fn what_is_thrown_away_is_no_volume_of_the_drive_and_none_of_those_is_that() {
     let mut blank = made(true);
     blank.extend(throwaway(&who().session));
     assert_eq!(read_volume(&blank).unwrap_err().tag, DISCARD);
+}
+
+#[test]
+fn no_value_of_a_tag_is_a_file_of_this_computer() {
+    const IMAGE: &str = "xdrive:image";
+    let read = |value: &str| Settings::read(&[(IMAGE.to_owned(), value.to_owned())].into());
+    for value in [
+        "/home/ada/.aws/credentials",
+        "./image.tar",
+        "~/.ssh/id_ed25519",
+        "../x",
+        "image.tar",
+        "project/Dockerfile",
+        "a;id",
+        "",
+    ] {
+        let error = read(value).image().unwrap_err();
+        assert_eq!(error.tag, IMAGE);
+        // Nor does it go on to the drive's next volume.
+        assert_eq!(read(value).tags()[IMAGE], "@file");
+        let typed = Settings::new(Some(value), None, None);
+        assert_eq!(typed.tags()[IMAGE], "@file", "a path is nobody else's");
+    }
+    let named = Settings::new(Some("ghcr.io/team/tools:v2"), None, None);
+    assert_eq!(Settings::read(&named.tags()), named);
+    let image = named.image().unwrap().unwrap();
+    assert_eq!(image.as_str(), "ghcr.io/team/tools:v2");
+    assert_eq!(Settings::default().image(), Ok(None));
+}
+
+#[test]
+fn what_a_drive_is_called_and_began_with_is_read_only_if_it_can_be_that() {
+    let tags = |key: &str, value: &str| Tags::from([(key.to_owned(), value.to_owned())]);
+    assert_eq!(drive(&tags(DRIVE, "demo")), Some(demo()));
+    for value in ["demo;id", "$(id)", "-x", "a\nb", "\u{1b}[2J", ""] {
+        assert_eq!(drive(&tags(DRIVE, value)), None);
+        let began = tags(FORKED_FROM, value);
+        assert_eq!((forked_from(&began), is_copy(&began)), (None, true));
+    }
+    for value in ["demo@3", "demo", "snap-1", "vol-1"] {
+        assert_eq!(forked_from(&tags(FORKED_FROM, value)), Some(value));
+    }
 }

@@ -56,6 +56,7 @@ mod simulated;
 mod site;
 mod speed;
 mod tables;
+mod tagged;
 mod terminal;
 mod transfers;
 mod tree;

@@ -170,6 +170,7 @@ pub(super) fn volume(number: u8, base: u64, generation: u64) -> SeenVolume {
         formatted: base == 0 && generation > 0,
         uuid: None,
         session: mine(),
+        has_owner: true,
         listed: true,
         since: at(0),
     }
@@ -203,6 +204,7 @@ pub(super) fn snapshot(number: u8, of: u8, generation: u64) -> SeenSnapshot {
         kind: SnapshotKind::Clean,
         op: format!("op-{number}"),
         uuid: None,
+        has_owner: true,
         number: 0,
         leaving: None,
         is_forked: false,

@@ -113,7 +113,11 @@ fn a_volume_that_is_behind_goes_after_the_same_look() {
     seen.me.verdicts.clear();
     seen.instances = vec![host(1)];
     seen.volumes[0].session = SessionId("other".into());
-    seen.volumes.push(on(1, volume(2, 5, 6)));
+    let next = SeenVolume {
+        uuid: Some(UUID),
+        ..volume(2, 5, 6)
+    };
+    seen.volumes.push(on(1, next));
     seen.instances[0].contact = answers(Client::Me, false, Mounted::Nothing);
     assert_eq!(words(&ready(&seen)), "mount vol-2; verify snap-1");
     seen.me.verdicts.insert(snap(1), Verdict::Sound);

@@ -1,0 +1,59 @@
+//! The tags of the snapshot that a drive begins with as a copy.
+
+use super::{Settings, SnapshotKind, SnapshotTags, Unreadable, read_snapshot, written};
+use crate::drive::source::CopySource;
+use crate::ec2::Tags;
+use crate::ids::{DriveAt, Generation, SnapshotId};
+
+/// On the snapshot that a drive begins with as a copy: the drive and generation that it is a copy of,
+/// such as `demo@12`, or the id of the snapshot or volume that was no drive's.
+pub const FORKED_FROM: &str = "xdrive:forked-from";
+
+/// The tags of a copy of the snapshot `source`, which has the tags `of`, but for those of all things
+/// of a drive ([`common`]). All copies of one snapshot have the same [`OP`]: they are one lineage.
+pub fn fork(
+    of: &Tags,
+    source: &SnapshotId,
+    from: &DriveAt,
+) -> Result<(SnapshotTags, Tags), Unreadable> {
+    let own = SnapshotTags {
+        op: format!("copy-of-{source}"),
+        ..read_snapshot(of)?
+    };
+    let mut tags = written(&own);
+    tags.extend(Settings::read(of).tags());
+    tags.insert(FORKED_FROM.to_owned(), from.to_string());
+    Ok((own, tags))
+}
+
+/// The tags of a copy of `source`, which is no drive's, but for those of all things of a drive. Its
+/// generation is the first, since 0 is that of a volume which was made empty. All copies of one
+/// source have the same [`OP`].
+#[must_use]
+pub fn adopt(source: &CopySource, kind: SnapshotKind) -> (SnapshotTags, Tags) {
+    let own = SnapshotTags {
+        generation: Generation::EMPTY.next(),
+        kind,
+        op: format!("copy-of-{source}"),
+        uuid: None,
+        number: 0,
+    };
+    let mut tags = written(&own);
+    tags.insert(FORKED_FROM.to_owned(), source.to_string());
+    (own, tags)
+}
+
+/// Whether the drive began with this snapshot, as a copy of something else.
+#[must_use]
+pub fn is_copy(tags: &Tags) -> bool {
+    tags.contains_key(FORKED_FROM)
+}
+
+/// What the drive began with a copy of, if this snapshot is that copy and says so: a drive's
+/// generation, or the id of a snapshot or volume.
+#[must_use]
+pub fn forked_from(tags: &Tags) -> Option<&str> {
+    let text = tags.get(FORKED_FROM)?;
+    let is_known = text.parse::<DriveAt>().is_ok() || text.parse::<CopySource>().is_ok();
+    is_known.then_some(text)
+}
