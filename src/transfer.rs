@@ -66,6 +66,7 @@ impl Transfer {
     /// Copies, or goes on with it. What cannot be copied is a problem, and the rest is copied.
     pub(crate) async fn run(&self, servers: Servers) -> Result<(), Stop> {
         self.state.begin();
+        servers.begin();
         let state = Arc::clone(&self.state);
         match self.order.clone() {
             Order::Up { sources, to } => up::copy(&sources, to, servers, state).await,

@@ -31,6 +31,16 @@ def attributes(found):
     return ATTRIBUTES.pack(found.st_mode, found.st_size, changed)
 
 
+def opened(path, flags, mode=0o600):
+    """A descriptor of a regular file. No device: the container's own rules for those are not in force
+    here. No pipe: it would stop this server."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, mode)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file")
+
+
 def described(found, path):
     """The attributes, and where a link leads."""
     target = os.readlink(path) if stat.S_ISLNK(found.st_mode) else b""
@@ -70,6 +80,8 @@ class Files:
             b"get@xdrive": self.get,
             b"link@xdrive": self.link,
             b"set@xdrive": self.set,
+            b"open@xdrive": self.open,
+            b"stat@xdrive": self.stat,
             b"part@xdrive": self.part,
             b"hash@xdrive": self.hash,
             b"finish@xdrive": self.finish,
@@ -126,9 +138,15 @@ class Files:
     def set(self, request):
         """PATH, mode, time. A folder keeps its set-ID and sticky bits."""
         path, mode, changed = request.path(), request.number(), request.number(">q")
-        found = os.stat(path).st_mode
-        os.chmod(path, mode | (found & 0o7000 if stat.S_ISDIR(found) else 0))
-        os.utime(path, ns=(changed, changed))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            found = os.fstat(descriptor).st_mode
+            if not (stat.S_ISREG(found) or stat.S_ISDIR(found)):
+                raise OSError(errno.EINVAL, "neither a regular file nor a folder")
+            os.fchmod(descriptor, mode | (found & 0o7000 if stat.S_ISDIR(found) else 0))
+            os.utime(descriptor, ns=(changed, changed))
+        finally:
+            os.close(descriptor)
 
     # --- files that fit into a request
 
@@ -156,11 +174,9 @@ class Files:
     def get(self, request):
         """PATH, most bytes: attributes, content; none if there are more bytes."""
         path, most = request.path(), request.number()
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = opened(path, os.O_RDONLY)
         try:
             found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
             content = os.read(descriptor, most + 1)
             if not found.st_size:  # as in /proc, where a file comes in several reads
                 while len(content) <= most and (piece := os.read(descriptor, most)):
@@ -187,10 +203,19 @@ class Files:
 
     # --- larger ones
 
+    def open(self, request):
+        """PATH: attributes, and a handle to read it."""
+        descriptor = opened(request.path(), os.O_RDONLY)
+        found = attributes(os.fstat(descriptor))
+        return REPLY, found + self.server.handle(File(descriptor, False))[1]
+
+    def stat(self, request):
+        """Handle: attributes."""
+        return REPLY, attributes(os.fstat(self.server.file(request).descriptor))
+
     def part(self, request):
         """The part's path: its size and a handle. No other server has it at the same time."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(request.path(), flags, 0o600)
+        descriptor = opened(request.path(), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             size = os.fstat(descriptor).st_size
@@ -200,12 +225,13 @@ class Files:
         return REPLY, struct.pack(">Q", size) + self.server.handle(File(descriptor, False))[1]
 
     def hash(self, request):
-        """Handle, length: the SHA-256 of so many bytes from the beginning."""
-        descriptor, length = self.server.file(request).descriptor, request.number(">Q")
-        digest, at = hashlib.sha256(), 0
-        while at < length and (piece := os.pread(descriptor, min(PIECE, length - at), at)):
+        """Handle, position, length: the SHA-256 of so many bytes from there on."""
+        descriptor = self.server.file(request).descriptor
+        at, left = request.number(">Q"), request.number(">Q")
+        digest = hashlib.sha256()
+        while left and (piece := os.pread(descriptor, min(PIECE, left), at)):
             digest.update(piece)
-            at += len(piece)
+            at, left = at + len(piece), left - len(piece)
         return REPLY, digest.digest()
 
     def finish(self, request):

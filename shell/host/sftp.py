@@ -5,13 +5,14 @@
 Serves version 3 of the protocol (draft-ietf-secsh-filexfer-02), with the extensions that OpenSSH's
 clients use (PROTOCOL in its sources) and those of xdrive's own (files.py), on standard input and
 output. PID is the container's first process: the server has its files and is its user, from before
-the first request on. NAME is for finding this process.
+the first request on, without what else root could do. NAME is for finding this process.
 
 It is a program of the host's, so an image needs none. It is started in the container's process
 namespace: a server outside of it would keep the drive from being unmounted.
 """
 
 import collections
+import ctypes
 import errno
 import fcntl
 import itertools
@@ -23,7 +24,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # Before the files are the container's.
-from files import File, Files  # noqa: E402
+from files import File, Files, opened  # noqa: E402
 
 WORK = b"/work"  # where it starts, as shells do
 MOST = 255 << 10  # bytes of data in a packet
@@ -34,6 +35,12 @@ PARTS = 1000  # parts of answers that are sent at once: the kernel takes 1024
 F_SETPIPE_SZ = 1031  # fcntl(2); Python 3.9 has no name for it
 HANDLES = 1000  # open files and folders
 LISTED = 100  # names in an answer
+
+# What root of the container may do with files: CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID
+# (capabilities(7)).
+CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4
+CAPABILITY_VERSION_3 = 0x20080522
+PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 4, 38  # prctl(2)
 
 OK, END, NO_FILE, DENIED, FAILURE, BAD, UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
 WORDS = {
@@ -284,13 +291,7 @@ class Server:
         flags = {1: os.O_RDONLY, 2: os.O_WRONLY, 3: os.O_RDWR}.get(asked & 3, os.O_RDONLY)
         flags |= (asked & 4 and os.O_APPEND) | (asked & 8 and os.O_CREAT)
         flags |= (asked & 16 and os.O_TRUNC) | (asked & 32 and os.O_EXCL)
-        # No device: the container's own rules for those are not in force here. No pipe: it would
-        # stop this server.
-        flags |= os.O_NONBLOCK | os.O_NOCTTY
-        descriptor = os.open(path, flags, wanted.get("mode", 0o666))
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "not a regular file")
+        descriptor = opened(path, flags, wanted.get("mode", 0o666))
         return self.handle(File(descriptor, bool(asked & 4)))
 
     def close(self, request):
@@ -401,12 +402,31 @@ def enter(pid):
     os.setgroups([int(group) for group in ids["Groups"]])
     os.setgid(int(ids["Gid"][0]))
     os.setuid(int(ids["Uid"][0]))
+    give_up_rights()
+    # From here on a module would be the container's.
+    sys.path.clear()
     os.umask(0o022)
     try:
         os.chdir(WORK)
     except OSError:
         os.chdir(b"/")
     return variables.get(b"HOME", b"/")
+
+
+def give_up_rights():
+    """Keeps of root's capabilities those for files alone. Without the others root of the container may
+    trace a process that it sees, and would have this one's network and devices, which are the host's:
+    one that is not dumpable is traced by nobody (ptrace(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    kept = CAPABILITIES if os.geteuid() == 0 else 0
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    sets = struct.pack("=6I", kept, kept, 0, 0, 0, 0)
+    if (
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        or libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        or libc.capset(header, sets)
+    ):
+        sys.exit(f"sftp.py: cannot give up rights: {os.strerror(ctypes.get_errno())}")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,20 @@
 //! It never waits to send: the caller limits how many requests are under way.
 
 mod carried;
+mod listed;
 mod packet;
+#[cfg(test)]
+mod piped;
 mod served;
 mod waiting;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use carried::carry;
 use packet::{Body, Fields, Garbled, Reply, kind};
@@ -23,12 +29,22 @@ use waiting::{Request, Waiting, lock};
 
 use crate::ssh::{Ssh, SshError};
 
+pub(crate) use listed::Listed;
 pub(crate) use packet::{Attributes, Entry, Kind};
+#[cfg(test)]
+pub(crate) use piped::Peer;
 pub(crate) use served::Files;
 
 /// The most data in a request or an answer, in bytes: the server takes 255 KiB, and whole pages are
 /// written faster.
 pub(crate) const MOST: usize = 240 << 10;
+
+/// How much is hashed by one request, in bytes: a server is never silent for as long as a file takes.
+pub(crate) const HASHED: u64 = 1 << 30;
+
+/// How long a server may be silent while it is asked for something: a slow disk, or a pause of the
+/// container, takes a minute or two.
+const SILENCE: Duration = Duration::from_mins(10);
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +55,9 @@ pub(crate) enum SftpError {
     /// The file ends here.
     #[error("it ends early")]
     End,
+    /// More is listed than is kept ([`Listed`]).
+    #[error("more than five million files are too many at once: name a folder of it")]
+    TooMany,
     /// The server's reason.
     #[error("{0}")]
     Refused(String),
@@ -89,7 +108,7 @@ impl Sftp {
     pub(crate) async fn open(ssh: &Ssh, command: &str) -> Result<Self, SftpError> {
         let (outputs, sender) = ssh.exec(command, None).await?.split();
         let (requests, queue) = mpsc::unbounded_channel();
-        let waiting = Arc::<Mutex<Waiting>>::default();
+        let waiting = Waiting::new(SILENCE);
         tokio::spawn(carry(
             ssh.clone(),
             (outputs, sender),
@@ -165,7 +184,8 @@ impl Sftp {
     }
 
     /// What there is at `path`: where that is a link, what it leads to if `follows`, else the link.
-    /// None if there is nothing.
+    /// None if there is nothing. An answer that is still a link where links are followed is garbled: a
+    /// copy would make it here by the name that was typed.
     pub(crate) async fn look(
         &self,
         path: &[u8],
@@ -179,28 +199,38 @@ impl Sftp {
             Err(SftpError::Missing) => return Ok(None),
             answer => answer?,
         };
-        let attributes = fields.attributes()?;
-        Ok(Some(Entry {
-            name: Vec::new(),
-            attributes,
-            target: fields.text()?.to_vec(),
-        }))
+        let entry = fields.described(Vec::new())?;
+        if follows && entry.attributes.kind() == Kind::Link {
+            return Err(SftpError::Garbled);
+        }
+        Ok(Some(entry))
     }
 
-    /// All that is in a folder.
-    pub(crate) async fn list(&self, path: &[u8]) -> Result<Vec<Entry>, SftpError> {
+    /// All that is in a folder, each name once, as far as `listed` has room for it.
+    pub(crate) async fn list(&self, path: &[u8], listed: &Listed) -> Result<Vec<Entry>, SftpError> {
+        listed::demand_depth(path)?;
         let mut entries = Vec::new();
         let mut asked = self.extended("list@xdrive", |body| body.text(path));
         loop {
             let mut fields = asked.reply().await?;
             let handle = fields.text()?;
             while !fields.is_empty() {
-                entries.push(fields.entry()?);
+                let entry = fields.entry()?;
+                listed.add(&entry)?;
+                entries.push(entry);
             }
             if handle.is_empty() {
-                return Ok(entries);
+                break;
             }
+            listed.answer()?;
             asked = self.extended("list-on@xdrive", |body| body.text(&handle));
+        }
+        let mut names = HashSet::with_capacity(entries.len());
+        if entries.iter().all(|entry| names.insert(&*entry.name)) {
+            Ok(entries)
+        } else {
+            let why = "its listing has a name twice";
+            Err(SftpError::Refused(why.to_owned()))
         }
     }
 
@@ -258,13 +288,19 @@ impl Sftp {
         Ok((Handle(fields.text()?), size))
     }
 
-    /// The SHA-256 of the first `length` bytes of a file.
-    pub(crate) async fn hash(&self, file: &Handle, length: u64) -> Result<Vec<u8>, SftpError> {
+    /// The SHA-256 of `length` bytes of a file from `at` on, at most [`HASHED`].
+    pub(crate) async fn hash(
+        &self,
+        file: &Handle,
+        at: u64,
+        length: u64,
+    ) -> Result<Bytes, SftpError> {
         let asked = self.extended("hash@xdrive", |body| {
             body.text(&file.0);
+            body.long(at);
             body.long(length);
         });
-        Ok(asked.reply().await?.rest().to_vec())
+        Ok(asked.reply().await?.rest())
     }
 
     /// Cuts a file at `length` bytes.
@@ -307,15 +343,18 @@ impl Sftp {
         asked.done().await
     }
 
-    /// Opens a file for reading.
-    pub(crate) async fn open_file(&self, path: &[u8]) -> Result<Handle, SftpError> {
-        let asked = self.begin(kind::OPEN, |body| {
-            body.text(path);
-            // For reading; without attributes.
-            body.number(1);
-            body.number(0);
-        });
-        Ok(Handle(asked.reply().await?.text()?))
+    /// Opens a file for reading; also its attributes then.
+    pub(crate) async fn open_file(&self, path: &[u8]) -> Result<(Handle, Attributes), SftpError> {
+        let asked = self.extended("open@xdrive", |body| body.text(path));
+        let mut fields = asked.reply().await?;
+        let attributes = fields.attributes()?;
+        Ok((Handle(fields.text()?), attributes))
+    }
+
+    /// The attributes that an open file has now.
+    pub(crate) async fn attributes(&self, file: &Handle) -> Result<Attributes, SftpError> {
+        let asked = self.extended("stat@xdrive", |body| body.text(&file.0));
+        Ok(asked.reply().await?.attributes()?)
     }
 
     /// Asks for at most [`MOST`] bytes of a file, for [`Pending::data`].
@@ -349,7 +388,8 @@ impl Sftp {
 
 impl Pending {
     async fn reply(self) -> Result<Fields, SftpError> {
-        match self.answer.await {
+        let Self { answer, waiting } = self;
+        match unless_silent(answer, &waiting).await? {
             Ok(reply) if reply.kind == kind::STATUS => {
                 let mut fields = reply.fields;
                 match fields.number()? {
@@ -365,7 +405,7 @@ impl Pending {
             }
             Ok(reply) => Ok(reply.fields),
             Err(_) => {
-                let ended = lock(&self.waiting).ended.clone();
+                let ended = lock(&waiting).ended.clone();
                 Err(SftpError::Lost(ended.unwrap_or_default()))
             }
         }
@@ -391,6 +431,28 @@ impl Pending {
         match self.reply().await {
             Err(SftpError::End) => Ok(Bytes::new()),
             answer => Ok(answer?.text()?),
+        }
+    }
+}
+
+/// Waits for an answer as long as the server is not silent.
+async fn unless_silent<T>(
+    mut answer: oneshot::Receiver<T>,
+    waiting: &Mutex<Waiting>,
+) -> Result<Result<T, oneshot::error::RecvError>, SftpError> {
+    let asked = Instant::now();
+    loop {
+        let (heard, silence) = {
+            let waiting = lock(waiting);
+            (waiting.heard, waiting.silence)
+        };
+        let end = heard.map_or(asked, |heard| heard.max(asked)) + silence;
+        if Instant::now() >= end {
+            let why = "the host's file server does not answer";
+            return Err(SftpError::Lost(why.to_owned()));
+        }
+        if let Ok(answered) = timeout_at(end, &mut answer).await {
+            return Ok(answered);
         }
     }
 }

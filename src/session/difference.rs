@@ -15,7 +15,7 @@ use super::state::{Session, begin};
 use crate::asleep::Asleep;
 use crate::cloud::Cloud;
 use crate::failure::Failure;
-use crate::host::sftp::{Attributes, Entry, Kind, Sftp, SftpError};
+use crate::host::sftp::{Attributes, Entry, Kind, SftpError};
 use crate::ids::Generation;
 use crate::ssh::UserKey;
 use crate::transfer::{Servers, Stop};
@@ -150,8 +150,8 @@ async fn compare_folder(
     folder: Folder,
 ) -> Result<(Vec<Difference>, Vec<Folder>), Stop> {
     let (mut before, after) = tokio::try_join!(
-        content(sides.before.one(), &folder.path, folder.before),
-        content(sides.after.one(), &folder.path, folder.after),
+        content(&sides.before, &folder.path, folder.before),
+        content(&sides.after, &folder.path, folder.after),
     )?;
     let mut found = Vec::new();
     let mut below = Vec::new();
@@ -185,12 +185,16 @@ async fn compare_folder(
 }
 
 /// What is in a folder, by name; nothing where there is none.
-async fn content(sftp: &Sftp, path: &[u8], exists: bool) -> Result<BTreeMap<Vec<u8>, Entry>, Stop> {
+async fn content(
+    servers: &Servers,
+    path: &[u8],
+    exists: bool,
+) -> Result<BTreeMap<Vec<u8>, Entry>, Stop> {
     if !exists {
         return Ok(BTreeMap::new());
     }
     let at: &[u8] = if path.is_empty() { b"." } else { path };
-    match sftp.list(at).await {
+    match servers.list(at).await {
         Ok(entries) => Ok(entries
             .into_iter()
             .map(|entry| (entry.name.clone(), entry))

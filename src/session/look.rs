@@ -163,14 +163,17 @@ pub(super) async fn expanded(servers: &Servers, path: &[u8]) -> Result<Vec<u8>, 
 async fn list(servers: &Servers, path: &[u8]) -> Result<Vec<Entry>, SftpError> {
     let named = path;
     let path = expanded(servers, path).await?;
-    let sftp = servers.one();
     // A link that was named is followed, as a folder's content is what is asked for.
-    let found = sftp.look(&path, true).await?.ok_or(SftpError::Missing)?;
+    let found = servers
+        .one()
+        .look(&path, true)
+        .await?
+        .ok_or(SftpError::Missing)?;
     if found.attributes.kind() != Kind::Folder {
         let name = named.to_vec();
         return Ok(vec![Entry { name, ..found }]);
     }
-    let mut entries = sftp.list(&path).await?;
+    let mut entries = servers.list(&path).await?;
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
 }

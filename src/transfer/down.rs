@@ -71,13 +71,16 @@ fn refused(path: &Path, error: &io::Error) -> Stop {
 impl Down {
     /// The jobs for what was named.
     async fn first(&self, sources: &[Vec<u8>], to: &Path) -> Result<Vec<Job>, Stop> {
-        let there = local::look(to, true).map_err(|error| refused(to, &error))?;
+        let typed = to;
+        let to = self.state.destination(typed);
+        let to = to.map_err(|error| refused(typed, &error))?;
+        let there = local::look(to, true).map_err(|error| refused(typed, &error))?;
         let is_there = there.as_ref().map(|it| it.attributes.kind());
         let is_folder = self.state.was_folder(is_there == Some(Kind::Folder));
         // Neither it nor a link to it is replaced.
         let other = there.filter(|_| is_there == Some(Kind::Other));
-        if !is_folder && (sources.len() > 1 || to.as_os_str().as_bytes().ends_with(b"/")) {
-            let to = to.display();
+        if !is_folder && (sources.len() > 1 || typed.as_os_str().as_bytes().ends_with(b"/")) {
+            let to = typed.display();
             return Err(Stop::Refused(anyhow!("{to} is no folder on this computer")));
         }
         let sftp = self.servers.one();
@@ -101,7 +104,9 @@ impl Down {
                     continue;
                 }
             };
-            let (to, is_named) = match name_of(&from) {
+            // By what was typed, and not by what a server makes of it. A home folder has no name.
+            let name = name_of(named).filter(|name| *name != b"~");
+            let (to, is_named) = match name {
                 Some(name) if is_folder => (to.join(path(name)), false),
                 _ => (to.to_owned(), is_folder),
             };
@@ -111,16 +116,8 @@ impl Down {
             }
             let there = local::look(&to, false).map_err(|error| refused(&to, &error))?;
             let there = other.clone().or(there);
-            let is_link = there.as_ref().map(|it| it.attributes.kind()) == Some(Kind::Link);
-            let job = if entry.attributes.kind() == Kind::Folder && is_link && to.is_dir() {
-                // The user's own link, as it was named.
-                let to = to.canonicalize().map_err(|error| refused(&to, &error))?;
-                Some(Job::Folder(Item { from, to, entry }))
-            } else {
-                let item = Item { from, to, entry };
-                self.choose(item, there.as_ref(), &mut batch)
-            };
-            jobs.extend(match job {
+            let item = Item { from, to, entry };
+            jobs.extend(match self.choose(item, there.as_ref(), &mut batch) {
                 Some(Job::Folder(item)) if is_named => Some(Job::Content(item)),
                 job => job,
             });
@@ -169,7 +166,7 @@ impl Down {
                 local::list(&to)
             })
         };
-        let (listed, there) = tokio::join!(self.servers.one().list(&from), made);
+        let (listed, there) = tokio::join!(self.servers.list(&from), made);
         let there: Vec<Entry> = match there? {
             Ok(there) => there,
             Err(error) => {
@@ -268,9 +265,8 @@ impl Down {
         };
         let sftp = self.servers.one();
         let fetched = part::fetch(sftp, &item.from, &item.to, &self.state).await;
-        let bytes = item.entry.attributes.size;
         let to = item.to.into_os_string().into_encoded_bytes();
-        self.state.large_ended(&item.from, (to, bytes), fetched)
+        self.state.large_ended(&item.from, to, fetched)
     }
 
     /// Sets the permissions and times of folders: the deepest first, since one without permissions

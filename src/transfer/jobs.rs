@@ -54,7 +54,7 @@ impl<I> Batch<I> {
     /// Takes an item of so many bytes. Returns all of them if they are enough.
     pub(super) fn add(&mut self, item: I, bytes: u64) -> Option<Vec<I>> {
         self.items.push(item);
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
         let is_full = self.items.len() >= MOST.0 || self.bytes >= MOST.1;
         if is_full { self.rest() } else { None }
     }

@@ -3,13 +3,16 @@
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{
+    FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, OFlags, SeekFrom, Timespec, Timestamps, seek, utimensat};
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use crate::host::sftp::{Attributes, Entry, Kind};
@@ -18,6 +21,9 @@ const SECOND: i64 = 1_000_000_000;
 
 /// How much is hashed at once, in bytes.
 const PIECE: usize = 1 << 20;
+
+/// How many links may lead to a file: as in Linux (`path_resolution(7)`).
+const LINKS: usize = 40;
 
 pub(super) fn attributes(found: &Metadata) -> Attributes {
     let nanoseconds = found.mtime_nsec().clamp(0, SECOND - 1);
@@ -58,6 +64,33 @@ fn entry(path: &Path, name: Vec<u8>, found: &Metadata) -> io::Result<Entry> {
     })
 }
 
+/// The path that is written where `path` was typed: what a link leads to, also if that is not there
+/// yet, as scp and `open` with `O_CREAT` take it; a link of the kernel's own that leads to no path is
+/// refused. A link to a folder, to a device and the like stays as it is.
+pub(super) fn destination(path: &Path) -> io::Result<PathBuf> {
+    let typed = fs::metadata(path);
+    let is_file = typed.as_ref().is_ok_and(Metadata::is_file);
+    if typed.is_ok() && !is_file {
+        return Ok(path.to_owned());
+    }
+    let mut leads = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = fs::read_link(&leads) else {
+            return match (typed, fs::symlink_metadata(&leads)) {
+                (Ok(typed), Ok(found)) if is_same(&typed, &found) => Ok(leads),
+                (Err(_), _) => Ok(leads),
+                (Ok(_), _) => Err(io::Error::other("it leads to a file that has no name")),
+            };
+        };
+        leads = leads.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(io::Error::other("its links lead nowhere"))
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
 /// All that is in a folder.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
@@ -75,10 +108,43 @@ pub(super) fn list(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
+/// Opens a file to be read; also its attributes then. What is none by now is not waited for.
+pub(super) fn open(path: &Path) -> io::Result<(File, Attributes)> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(OFlags::NONBLOCK))
+        .open(path)?;
+    let found = file.metadata()?;
+    demand(found.is_file())?;
+    Ok((file, attributes(&found)))
+}
+
+fn demand(is_right: bool) -> io::Result<()> {
+    if is_right {
+        return Ok(());
+    }
+    Err(io::Error::other("something else has its name here"))
+}
+
+/// The next bytes of a file from `at` on that are no hole: where they begin and end; none if there is
+/// only a hole. Where the file system has no answer, all of it.
+pub(super) fn data(file: &File, at: u64, size: u64) -> io::Result<Option<(u64, u64)>> {
+    if at >= size {
+        return Ok(None);
+    }
+    let begin = match seek(file, SeekFrom::Data(at)) {
+        Ok(begin) => begin,
+        Err(Errno::NXIO) => return Ok(None),
+        Err(Errno::INVAL | Errno::NOTSUP) => return Ok(Some((at, size))),
+        Err(error) => return Err(error.into()),
+    };
+    let end = seek(file, SeekFrom::Hole(begin))?;
+    Ok((begin < size).then(|| (begin, end.min(size))))
+}
+
 /// A small file, as it was before its content was read; none if it has more than `most` bytes.
 pub(super) fn read(path: &Path, most: usize) -> io::Result<Option<(Attributes, Bytes)>> {
-    let file = File::open(path)?;
-    let attributes = attributes(&file.metadata()?);
+    let (file, attributes) = open(path)?;
     let most = u64::try_from(most).unwrap_or(u64::MAX);
     if attributes.size > most {
         return Ok(None);
@@ -148,9 +214,15 @@ fn keep(file: &File, attributes: &Attributes) -> io::Result<()> {
     file.set_times(FileTimes::new().set_accessed(time).set_modified(time))
 }
 
-/// The same, of a file or folder that is there.
+/// The same, of a file or folder that is there, and of nothing else: a link could lead to any other.
 pub(super) fn set(path: &Path, attributes: &Attributes) -> io::Result<()> {
-    keep(&File::open(path)?, attributes)
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
+        .open(path)?;
+    let found = file.metadata()?;
+    demand(found.is_file() || found.is_dir())?;
+    keep(&file, attributes)
 }
 
 fn time(nanoseconds: i64) -> SystemTime {
@@ -188,11 +260,8 @@ pub(super) fn make_folder(path: &Path, attributes: &Attributes) -> io::Result<bo
     match folder.mode(attributes.permissions() | 0o700).create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if fs::symlink_metadata(path)?.is_dir() {
-                Ok(false)
-            } else {
-                Err(io::Error::other("something else has its name here"))
-            }
+            demand(fs::symlink_metadata(path)?.is_dir())?;
+            Ok(false)
         }
         Err(error) => Err(error),
     }
@@ -208,6 +277,7 @@ pub(super) fn open_part(path: &Path) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
         .open(path)?;
+    demand(file.metadata()?.is_file())?;
     file.try_lock()?;
     Ok(file)
 }
@@ -216,21 +286,41 @@ fn flags(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).unwrap_or_default()
 }
 
-/// The SHA-256 of the first `length` bytes of a file, as far as it has them.
-pub(super) fn hash(path: &Path, length: u64) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?.take(length);
+/// The SHA-256 of `length` bytes of a file from `at` on, as far as it has them.
+pub(super) fn hash(file: &File, mut at: u64, length: u64) -> io::Result<Vec<u8>> {
+    let end = at.saturating_add(length);
     let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE];
     loop {
-        match file.read(&mut piece)? {
+        let most = usize::try_from(end.saturating_sub(at)).unwrap_or(PIECE);
+        match read_at(file, &mut piece[..most.min(PIECE)], at)? {
             0 => return Ok(digest.finalize().to_vec()),
-            length => digest.update(&piece[..length]),
+            length => {
+                digest.update(&piece[..length]);
+                at += length as u64;
+            }
         }
     }
 }
 
+/// Reads until the piece is full, or the file ends; how many bytes.
+pub(super) fn read_at(file: &File, piece: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < piece.len() {
+        match file.read_at(&mut piece[length..], at + length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+
     use super::*;
 
     fn of(mode: u32, size: u64, changed: i64) -> Attributes {
@@ -287,7 +377,82 @@ mod tests {
         first.unlock().unwrap();
         open_part(&path).unwrap();
         fs::write(&path, "abc").unwrap();
-        assert_eq!(hash(&path, 2).unwrap(), Sha256::digest("ab").to_vec());
-        assert_eq!(hash(&path, 9).unwrap(), Sha256::digest("abc").to_vec());
+        let digest = |at, length| hash(&first, at, length).unwrap();
+        assert_eq!(digest(0, 2), Sha256::digest("ab").to_vec());
+        assert_eq!(digest(1, 9), Sha256::digest("bc").to_vec());
+    }
+
+    #[test]
+    fn attributes_and_parts_are_those_of_files_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
+        write(&file, &of(0o600, 1, 7), b"x").unwrap();
+        symlink("file", &link).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        for other in [&link, &pipe] {
+            set(other, &of(0o666, 1, 9)).unwrap_err();
+            open_part(other).unwrap_err();
+        }
+        open(&pipe).unwrap_err();
+        let (_, found) = open(&file).unwrap();
+        assert_eq!((found.permissions(), found.changed), (0o600, 7));
+    }
+
+    #[test]
+    fn what_was_typed_is_followed_to_the_file_that_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "x").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        for (target, link) in [
+            ("file", "link"),
+            ("link", "twice"),
+            ("folder/new", "dangling"),
+            ("folder", "to-folder"),
+            ("loop", "loop"),
+            ("/dev/null", "to-device"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        for (typed, written) in [
+            ("file", "file"),
+            ("new", "new"),
+            ("link", "file"),
+            ("twice", "file"),
+            ("dangling", "folder/new"),
+            // It is written into, and is refused.
+            ("to-folder", "to-folder"),
+            ("to-device", "to-device"),
+        ] {
+            assert_eq!(destination(&at(typed)).unwrap(), at(written), "{typed}");
+        }
+        destination(&at("loop")).unwrap_err();
+        let open = File::open(at("file")).unwrap();
+        let of_kernel = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+        assert_eq!(destination(&of_kernel).unwrap(), at("file"));
+        fs::remove_file(at("file")).unwrap();
+        destination(&of_kernel).unwrap_err();
+    }
+
+    #[test]
+    fn holes_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "abc").unwrap();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let size = 64 << 20;
+        file.set_len(size).unwrap();
+        file.write_all_at(b"x", 32 << 20).unwrap();
+        let (begin, end) = data(&file, 0, size).unwrap().unwrap();
+        assert!(begin == 0 && (3..1 << 20).contains(&end), "{end}");
+        let (begin, end) = data(&file, end, size).unwrap().unwrap();
+        assert!(begin <= 32 << 20 && end > 32 << 20 && end < 33 << 20);
+        assert_eq!(data(&file, end, size).unwrap(), None);
+        assert_eq!(data(&file, size, size).unwrap(), None);
     }
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc;
@@ -15,7 +16,7 @@ use tokio::task::spawn_blocking;
 use super::local;
 use super::paths::{joined, split};
 use super::state::{State, Stop};
-use crate::host::sftp::{Attributes, Handle, Kind, MOST, Pending, Sftp, SftpError};
+use crate::host::sftp::{Attributes, HASHED, Handle, Kind, MOST, Pending, Sftp, SftpError};
 
 use names::{own_name, part_name};
 
@@ -48,15 +49,15 @@ impl From<io::Error> for PartError {
 }
 
 impl State {
-    /// The large file at `path`, of so many bytes, was copied to `to`, or was not.
+    /// The large file at `path` was copied to `to`, with so many bytes, or was not.
     pub(super) fn large_ended(
         &self,
         path: &[u8],
-        (to, bytes): (Vec<u8>, u64),
-        copied: Result<(), PartError>,
+        to: Vec<u8>,
+        copied: Result<u64, PartError>,
     ) -> Result<(), Stop> {
         match copied {
-            Ok(()) => self.finish(to, bytes),
+            Ok(bytes) => self.finish(to, bytes),
             Err(PartError::Server(error)) => self.failed(path, error)?,
             Err(PartError::Here(error)) => self.problem(path, &error),
             Err(error @ PartError::Changed) => self.problem(path, &error),
@@ -75,31 +76,48 @@ async fn blocking<T: Send + 'static>(
 /// bytes. False without any, or with more than `source` has.
 async fn is_beginning(
     sftp: &Sftp,
-    (there, here): (&Handle, &Path),
+    (there, here): (&Handle, &Arc<File>),
     length: u64,
     source: &Attributes,
 ) -> Result<bool, PartError> {
     if length == 0 || length > source.size {
         return Ok(false);
     }
-    let path = here.to_owned();
-    let (there, here) = tokio::join!(
-        sftp.hash(there, length),
-        blocking(move || local::hash(&path, length)),
-    );
-    Ok(there? == here?)
+    let mut at = 0;
+    while at < length {
+        let some = HASHED.min(length - at);
+        let file = Arc::clone(here);
+        let (there, here) = tokio::join!(
+            sftp.hash(there, at, some),
+            blocking(move || local::hash(&file, at, some)),
+        );
+        if there? != here? {
+            return Ok(false);
+        }
+        at += some;
+    }
+    Ok(true)
 }
 
-/// Copies the file `from` to `to` in the container.
+/// Fails where a file that was read is not as it was when it was opened, `now` that it is read. One
+/// that has grown is: what was added comes after that.
+fn demand_unchanged(source: &Attributes, now: &Attributes) -> Result<(), PartError> {
+    if now.size > source.size || (now.size, now.changed) == (source.size, source.changed) {
+        return Ok(());
+    }
+    Err(PartError::Changed)
+}
+
+/// Copies the file `from` to `to` in the container. Returns how many bytes it has.
 pub(super) async fn send(
     sftp: &Sftp,
     from: &Path,
     to: &[u8],
     state: &State,
-) -> Result<(), PartError> {
+) -> Result<u64, PartError> {
     let path = from.to_owned();
-    let source = blocking(move || local::look(&path, true)).await?;
-    let source = source.ok_or(PartError::Changed)?.attributes;
+    let (file, source) = blocking(move || local::open(&path)).await?;
+    let file = Arc::new(file);
     let (folder, _) = split(to);
     let mut part = joined(folder, part_name(to, &source, None).as_bytes());
     let (handle, length) = match sftp.open_part(&part).await {
@@ -112,10 +130,10 @@ pub(super) async fn send(
     };
     let mut counted = 0;
     let sent = async {
-        let start = send_start(sftp, &handle, from, &source, length).await?;
+        let start = send_start(sftp, &handle, &file, &source, length).await?;
         state.progress.add(start);
         counted += start;
-        send_rest(sftp, &handle, from, &source, start, |bytes| {
+        send_rest(sftp, &handle, &file, &source, start, |bytes| {
             state.progress.add(bytes);
             counted += bytes;
         })
@@ -135,14 +153,14 @@ pub(super) async fn send(
             let _ = sftp.remove(&part).await;
         }
     }
-    sent
+    sent.map(|()| source.size)
 }
 
 /// Where to go on: at the end of the part, if that is how the source begins; else at the beginning.
 async fn send_start(
     sftp: &Sftp,
     part: &Handle,
-    from: &Path,
+    from: &Arc<File>,
     source: &Attributes,
     length: u64,
 ) -> Result<u64, PartError> {
@@ -155,93 +173,91 @@ async fn send_start(
     Ok(0)
 }
 
+/// Sends what the part lacks. A hole is not sent: the part has it there, too.
 async fn send_rest(
     sftp: &Sftp,
     part: &Handle,
-    from: &Path,
+    from: &Arc<File>,
     source: &Attributes,
     start: u64,
     mut on_sent: impl FnMut(u64),
 ) -> Result<(), PartError> {
     let (pieces, queue) = mpsc::channel(WINDOW / 4);
-    let path = from.to_owned();
+    let (file, size) = (Arc::clone(from), source.size);
     let reading = blocking(move || {
-        let file = File::open(path)?;
         let mut at = start;
-        loop {
-            let mut piece = BytesMut::zeroed(MOST);
-            let length = read_at(&file, &mut piece, at)?;
-            if length == 0 {
-                return Ok(local::attributes(&file.metadata()?));
-            }
-            piece.truncate(length);
-            at += length as u64;
-            // The copy has ended.
-            if pieces.blocking_send(piece.freeze()).is_err() {
-                return Err(io::ErrorKind::Interrupted.into());
+        while let Some((begin, end)) = local::data(&file, at, size)? {
+            at = begin;
+            while at < end {
+                let most = usize::try_from(end - at).unwrap_or(MOST).min(MOST);
+                let mut piece = BytesMut::zeroed(most);
+                if local::read_at(&file, &mut piece, at)? < most {
+                    // Shorter than it was, as its attributes show.
+                    return Ok(());
+                }
+                // The copy has ended.
+                if pieces.blocking_send((at, piece.freeze())).is_err() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                at += most as u64;
             }
         }
+        Ok(())
     });
     let writing = write_pieces(sftp, part, queue, start, &mut on_sent);
     let (written, read) = tokio::join!(writing, reading);
-    let (length, read) = (written?, read?);
-    if length != source.size || read.changed != source.changed {
-        return Err(PartError::Changed);
+    let end = written?;
+    read?;
+    let file = Arc::clone(from);
+    let now = blocking(move || Ok(local::attributes(&file.metadata()?))).await?;
+    demand_unchanged(source, &now)?;
+    if end < source.size {
+        sftp.truncate(part, source.size).await?;
+        on_sent(source.size - end);
     }
     Ok(())
 }
 
-/// Writes what comes from the queue; where it ends.
+/// Writes what comes from the queue, each piece at its place; where the last one ends.
 async fn write_pieces(
     sftp: &Sftp,
     part: &Handle,
-    mut queue: mpsc::Receiver<Bytes>,
+    mut queue: mpsc::Receiver<(u64, Bytes)>,
     start: u64,
     on_sent: &mut impl FnMut(u64),
 ) -> Result<u64, SftpError> {
     let mut under_way = VecDeque::<(Pending, u64)>::new();
-    let mut at = start;
+    let mut written = start;
     loop {
         let piece = queue.recv().await;
         let is_end = piece.is_none();
-        if let Some(piece) = piece {
-            let length = piece.len() as u64;
-            under_way.push_back((sftp.write(part, at, piece), length));
-            at += length;
+        if let Some((at, piece)) = piece {
+            let end = at + piece.len() as u64;
+            under_way.push_back((sftp.write(part, at, piece), end));
         }
         while under_way.len() >= WINDOW || is_end {
-            let Some((pending, length)) = under_way.pop_front() else {
-                return Ok(at);
+            let Some((pending, end)) = under_way.pop_front() else {
+                return Ok(written);
             };
             pending.done().await?;
-            on_sent(length);
+            // With the hole before it.
+            on_sent(end - written);
+            written = end;
         }
     }
 }
 
-fn read_at(file: &File, piece: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut length = 0;
-    while length < piece.len() {
-        match file.read_at(&mut piece[length..], at + length as u64) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
-
-/// Copies the file `from` in the container to `to`.
+/// Copies the file `from` in the container to `to`. Returns how many bytes it has.
 pub(super) async fn fetch(
     sftp: &Sftp,
     from: &[u8],
     to: &Path,
     state: &State,
-) -> Result<(), PartError> {
-    let source = sftp.look(from, true).await?.ok_or(SftpError::Missing)?;
-    let source = source.attributes;
-    let handle = sftp.open_file(from).await?;
+) -> Result<u64, PartError> {
+    let (handle, source) = sftp.open_file(from).await?;
+    if source.kind() != Kind::File {
+        return Err(SftpError::Garbled.into());
+    }
     let (file, part) = {
         let part = to.with_file_name(part_name(from, &source, sftp.frozen()));
         let to = to.to_owned();
@@ -255,22 +271,21 @@ pub(super) async fn fetch(
         })
         .await?
     };
+    let file = Arc::new(file);
     let mut counted = 0;
     let fetched = async {
-        let start = fetch_start(sftp, &handle, &file, &part, &source).await?;
+        let start = fetch_start(sftp, &handle, &file, &source).await?;
         state.progress.add(start);
         counted += start;
-        let file = file.try_clone()?;
-        fetch_rest(sftp, &handle, file, &source, start, |bytes| {
+        fetch_rest(sftp, &handle, &file, &source, start, |bytes| {
             state.progress.add(bytes);
             counted += bytes;
         })
         .await?;
-        // Without a change meanwhile it is one file, and no mixture of two.
-        match sftp.look(from, true).await? {
-            Some(now) if now.attributes == source => Ok::<(), PartError>(()),
-            _ => Err(PartError::Changed),
+        if sftp.frozen().is_none() {
+            demand_unchanged(&source, &sftp.attributes(&handle).await?)?;
         }
+        Ok::<(), PartError>(())
     };
     let fetched = fetched.await;
     state.progress.take(counted);
@@ -286,19 +301,19 @@ pub(super) async fn fetch(
     }
     let to = to.to_owned();
     blocking(move || local::finish(&file, &part, &to, &source)).await?;
-    Ok(sftp.close(&handle).await?)
+    sftp.close(&handle).await?;
+    Ok(source.size)
 }
 
 async fn fetch_start(
     sftp: &Sftp,
     handle: &Handle,
-    file: &File,
-    part: &Path,
+    file: &Arc<File>,
     source: &Attributes,
 ) -> Result<u64, PartError> {
     let length = file.metadata()?.len();
     let is_known = sftp.frozen().is_some() && length <= source.size;
-    if is_known || is_beginning(sftp, (handle, part), length, source).await? {
+    if is_known || is_beginning(sftp, (handle, file), length, source).await? {
         return Ok(length);
     }
     if length > 0 {
@@ -310,12 +325,13 @@ async fn fetch_start(
 async fn fetch_rest(
     sftp: &Sftp,
     handle: &Handle,
-    file: File,
+    file: &Arc<File>,
     source: &Attributes,
     start: u64,
     mut on_fetched: impl FnMut(u64),
 ) -> Result<(), PartError> {
     let (pieces, mut queue) = mpsc::channel::<Bytes>(WINDOW / 4);
+    let file = Arc::clone(file);
     let writing = blocking(move || {
         let mut at = start;
         while let Some(piece) = queue.blocking_recv() {
@@ -411,12 +427,11 @@ pub(crate) async fn show(
     path: &[u8],
     write: fn(&[u8]) -> io::Result<()>,
 ) -> Result<(), PartError> {
-    let source = sftp.look(path, true).await?.ok_or(SftpError::Missing)?;
-    let source = source.attributes;
-    if source.kind() == Kind::Folder {
+    let found = sftp.look(path, true).await?.ok_or(SftpError::Missing)?;
+    if found.attributes.kind() == Kind::Folder {
         return Err(SftpError::Refused("it is a folder".to_owned()).into());
     }
-    let file = sftp.open_file(path).await?;
+    let (file, source) = sftp.open_file(path).await?;
     let mut reading = Reading::new(sftp, &file, (0, source.size));
     let is_of_any_size = is_of_any_size(path, &source);
     loop {
@@ -430,5 +445,27 @@ pub(crate) async fn show(
         };
         // A reader that takes nothing for a while does not hold up the connection.
         blocking(move || write(&piece)).await?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_grow_while_it_is_read_and_change_in_no_other_way() {
+        let attributes = |size, changed| Attributes {
+            mode: 0o100_644,
+            size,
+            changed,
+        };
+        let source = attributes(5, 1);
+        for now in [source, attributes(6, 2), attributes(6, 1)] {
+            demand_unchanged(&source, &now).unwrap();
+        }
+        for now in [attributes(4, 2), attributes(4, 1), attributes(5, 2)] {
+            let changed = demand_unchanged(&source, &now);
+            assert!(matches!(changed, Err(PartError::Changed)));
+        }
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::host::sftp::Sftp;
+use crate::host::sftp::{Entry, Listed, Sftp, SftpError};
 
 /// The servers of one container.
 #[derive(Clone)]
 pub(crate) struct Servers {
     all: Arc<[Sftp]>,
     next: Arc<AtomicUsize>,
+    listed: Arc<Listed>,
 }
 
 impl Servers {
@@ -17,6 +18,16 @@ impl Servers {
         Self {
             all: all.into(),
             next: Arc::default(),
+            listed: Arc::default(),
+        }
+    }
+
+    /// With room for so many entries of folders.
+    #[cfg(test)]
+    pub(super) fn bounded(all: Vec<Sftp>, most: u64) -> Self {
+        Self {
+            listed: Arc::new(Listed::bounded(most)),
+            ..Self::new(all)
         }
     }
 
@@ -24,5 +35,15 @@ impl Servers {
     pub(crate) fn one(&self) -> &Sftp {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         &self.all[next % self.all.len()]
+    }
+
+    /// All that is in a folder, as far as there is room for what was listed since the beginning.
+    pub(crate) async fn list(&self, path: &[u8]) -> Result<Vec<Entry>, SftpError> {
+        self.one().list(path, &self.listed).await
+    }
+
+    /// Everything is listed again.
+    pub(super) fn begin(&self) {
+        self.listed.begin();
     }
 }

@@ -2,10 +2,13 @@
 //! what is still to be done about a thing that was found.
 
 use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::anyhow;
 
+use super::local;
 use super::progress::Progress;
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
@@ -34,6 +37,8 @@ pub(super) struct State {
     ignores_times: bool,
     /// Whether the destination was a folder when the copy began.
     was_folder: OnceLock<bool>,
+    /// Where the destination led here when the copy began.
+    destination: OnceLock<PathBuf>,
     /// The paths at the destination that are as they should be.
     done: Mutex<HashSet<Vec<u8>>>,
     problems: Mutex<Vec<Problem>>,
@@ -57,6 +62,7 @@ impl State {
             progress: Progress::default(),
             ignores_times,
             was_folder: OnceLock::new(),
+            destination: OnceLock::new(),
             done: Mutex::default(),
             problems: Mutex::default(),
         }
@@ -78,6 +84,16 @@ impl State {
     /// now. Where the copy goes on over other connections it may have made it.
     pub(super) fn was_folder(&self, is_folder: bool) -> bool {
         *self.was_folder.get_or_init(|| is_folder)
+    }
+
+    /// Where the destination that was typed leads here. Only a link is followed that was there before
+    /// anything was asked of a server: a later one may be of the server's making.
+    pub(super) fn destination(&self, typed: &Path) -> io::Result<&Path> {
+        if let Some(found) = self.destination.get() {
+            return Ok(found);
+        }
+        let found = local::destination(typed)?;
+        Ok(self.destination.get_or_init(|| found))
     }
 
     /// What could not be copied.
@@ -169,7 +185,7 @@ impl State {
     pub(super) fn failed(&self, path: &[u8], error: SftpError) -> Result<(), Stop> {
         match error {
             SftpError::Lost(why) => Err(Stop::Lost(why)),
-            error @ (SftpError::NoServer(_) | SftpError::Garbled) => {
+            error @ (SftpError::NoServer(_) | SftpError::Garbled | SftpError::TooMany) => {
                 Err(Stop::Refused(anyhow!(error)))
             }
             error => {

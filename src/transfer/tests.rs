@@ -1,5 +1,9 @@
 //! Copies to this computer, from files of this process.
 
+mod liar;
+mod real;
+mod unharmed;
+
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -19,6 +23,10 @@ const CHANGED: i64 = 1_000_000_000;
 #[derive(Clone)]
 struct Tree {
     nodes: Vec<(&'static str, u32, u64, Bytes)>,
+    /// Where the links lead.
+    targets: Vec<(&'static str, &'static str)>,
+    /// What every path that begins with `~` is said to be.
+    expands: &'static str,
     /// Where in a file the connection ends.
     lost_at: u64,
 }
@@ -34,6 +42,8 @@ impl Tree {
     fn new() -> Self {
         Self {
             nodes: Vec::new(),
+            targets: Vec::new(),
+            expands: "",
             lost_at: u64::MAX,
         }
     }
@@ -42,6 +52,19 @@ impl Tree {
         self.nodes
             .push((path, 0o040_000 | permissions, 0, Bytes::new()));
         self
+    }
+
+    fn link(mut self, path: &'static str, target: &'static str) -> Self {
+        self.nodes.push((path, 0o120_777, 0, Bytes::new()));
+        self.targets.push((path, target));
+        self
+    }
+
+    fn expanding_to(&self, expands: &'static str) -> Self {
+        Self {
+            expands,
+            ..self.clone()
+        }
     }
 
     fn file(self, path: &'static str, content: impl Into<Bytes>) -> Self {
@@ -69,7 +92,11 @@ impl Tree {
     }
 
     fn entry(&self, index: usize, name: Vec<u8>) -> Entry {
-        let (_, mode, size, _) = self.nodes[index];
+        let (path, mode, size, _) = self.nodes[index];
+        let target = self
+            .targets
+            .iter()
+            .find(|it| it.0 == path && mode & 0o170_000 == 0o120_000);
         Entry {
             name,
             attributes: Attributes {
@@ -77,7 +104,7 @@ impl Tree {
                 size,
                 changed: CHANGED * 1_000_000_000,
             },
-            target: Vec::new(),
+            target: target.map_or_else(Vec::new, |it| it.1.into()),
         }
     }
 
@@ -92,8 +119,8 @@ impl Tree {
 }
 
 impl Files for Tree {
-    fn expand(&mut self, path: &[u8]) -> Result<Vec<u8>, SftpError> {
-        Ok(path.to_vec())
+    fn expand(&mut self, _path: &[u8]) -> Result<Vec<u8>, SftpError> {
+        Ok(self.expands.into())
     }
 
     fn look(&mut self, path: &[u8], _follows: bool) -> Result<Entry, SftpError> {
@@ -221,6 +248,110 @@ async fn neither_a_socket_nor_a_link_to_one_is_replaced() {
         assert_eq!(there.attributes.kind(), Kind::Other);
     }
     assert!(link.is_symlink());
+}
+
+#[tokio::test]
+async fn the_name_that_is_written_is_the_one_that_was_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = Tree::new()
+        .file("home/notes.txt", "notes")
+        .folder("home", 0o700)
+        .file(".ssh/authorized_keys", "attacker's");
+    for (named, expands, made) in [
+        // As a server says it that is not to be trusted.
+        ("~/notes.txt", ".ssh/authorized_keys", "notes.txt"),
+        ("~/notes.txt", "home/notes.txt", "notes.txt"),
+        // A home folder's content, without its name.
+        ("~", "home", "notes.txt"),
+        ("~/", "home", "notes.txt"),
+    ] {
+        let to = tempfile::tempdir_in(folder.path()).unwrap();
+        let tree = tree.expanding_to(expands);
+        let copy = down(named, to.path());
+        copy.run(tree.servers()).await.unwrap();
+        assert_eq!(copy.problems(), []);
+        let names = fs::read_dir(to.path()).unwrap();
+        let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(names, [made], "{named}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_answers_where_links_are_followed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = Tree::new().link("results", "../.ssh");
+    let copy = down("results", folder.path());
+    let refused = copy.run(tree.servers()).await;
+    assert!(matches!(refused, Err(Stop::Refused(_))), "{refused:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_link_in_the_destination_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir_all(at("to")).unwrap();
+    fs::create_dir(at("elsewhere")).unwrap();
+    fs::write(at("file"), "mine").unwrap();
+    symlink("../elsewhere", at("to/results")).unwrap();
+    symlink("../file", at("to/a")).unwrap();
+    let tree = Tree::new()
+        .folder("results", 0o755)
+        .file("results/keys", "theirs")
+        .file("a", "theirs");
+    let order = Order::Down {
+        sources: vec![b"results".to_vec(), b"a".to_vec()],
+        to: at("to"),
+    };
+    let copy = Transfer::new(order, false);
+    copy.run(tree.servers()).await.unwrap();
+    let problems = copy.problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].why, "something else has its name here");
+    assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
+    assert_eq!(fs::read(at("file")).unwrap(), b"mine");
+    assert_eq!(fs::read(at("to/a")).unwrap(), b"theirs");
+}
+
+#[tokio::test]
+async fn a_link_that_was_typed_is_followed_as_it_was_when_the_copy_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for file in ["file", "other"] {
+        fs::write(at(file), "mine").unwrap();
+    }
+    symlink("file", at("to")).unwrap();
+    let tree = Tree::new().file("large", vec![1_u8; 3 * MOST]);
+    let copy = down("large", &at("to"));
+    let stopped = copy.run(tree.lost_at(MOST as u64).servers()).await;
+    assert!(matches!(stopped, Err(Stop::Lost(_))), "{stopped:?}");
+    fs::remove_file(at("to")).unwrap();
+    symlink("other", at("to")).unwrap();
+    copy.run(tree.servers()).await.unwrap();
+    assert_eq!(copy.problems(), []);
+    assert_eq!(fs::read(at("file")).unwrap().len(), 3 * MOST);
+    assert_eq!(fs::read(at("other")).unwrap(), b"mine");
+    assert!(at("to").is_symlink());
+}
+
+#[tokio::test]
+async fn a_listing_with_a_name_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    fs::write(&secret, "mine").unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+    let tree = Tree::new()
+        .folder("x", 0o755)
+        .link("x/a", "../secret")
+        .file("x/a", "mine");
+    let copy = down("x", &folder.path().join("to"));
+    for _ in 0..2 {
+        copy.run(tree.servers()).await.unwrap();
+        let problems = copy.problems();
+        assert_eq!(problems[0].why, "its listing has a name twice");
+    }
+    assert_eq!(fs::metadata(&secret).unwrap().mode() & 0o777, 0o600);
+    assert!(!folder.path().join("to/a").is_symlink());
 }
 
 /// What was shown.

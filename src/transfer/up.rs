@@ -143,6 +143,27 @@ impl Up {
         there.map_err(|it| refused(path, it))
     }
 
+    /// The path that is written for one that was named: what a link leads to, as cp and scp do it.
+    async fn written(&self, path: Vec<u8>) -> Result<Vec<u8>, Stop> {
+        let sftp = self.servers.one();
+        let is_link = async |path: &[u8]| {
+            let there = sftp.look(path, false).await?;
+            Ok::<_, SftpError>(there.is_some_and(|it| it.attributes.kind() == Kind::Link))
+        };
+        let found = async {
+            if !is_link(&path).await? {
+                return Ok(path.clone());
+            }
+            let leads = sftp.expand(&path).await?;
+            if is_link(&leads).await? {
+                let why = "its links lead nowhere";
+                return Err(SftpError::Refused(why.to_owned()));
+            }
+            Ok(leads)
+        };
+        found.await.map_err(|it| refused(&path, it))
+    }
+
     /// Makes the folders above a path.
     async fn make_above(&self, path: &[u8]) -> Result<(), Stop> {
         let slashes = path
@@ -169,6 +190,11 @@ impl Up {
             let to = String::from_utf8_lossy(&to);
             return Err(Stop::Refused(anyhow!("{to} is no folder in the container")));
         }
+        let to = if is_folder {
+            to
+        } else {
+            self.written(to).await?
+        };
         let mut jobs = Vec::new();
         let mut batch = Batch::new();
         let mut taken = HashSet::new();
@@ -271,7 +297,7 @@ impl Up {
         let mode = attributes.permissions() | 0o700;
         let there = match sftp.make_folder(&to, mode).await {
             Ok(true) => Ok(Vec::new()),
-            Ok(false) => sftp.list(&to).await,
+            Ok(false) => self.servers.list(&to).await,
             Err(error) => Err(error),
         };
         let there = match there {
@@ -362,9 +388,8 @@ impl Up {
         };
         let sftp = self.servers.one();
         let sent = part::send(sftp, &item.from, &item.to, &self.state).await;
-        let bytes = item.entry.attributes.size;
         let path = item.from.as_os_str().as_bytes();
-        self.state.large_ended(path, (item.to, bytes), sent)
+        self.state.large_ended(path, item.to, sent)
     }
 
     /// Sets the permissions and times of folders: the deepest first, since one without permissions

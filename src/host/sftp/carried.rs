@@ -7,8 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::sync::mpsc;
 
-use super::packet::{Garbled, split_packet};
-use super::waiting::{Request, Waiting, lock};
+use super::waiting::{Request, Waiting, lock, pass};
 use crate::ssh::Ssh;
 use crate::ssh::channel::{Output, Outputs, Sender};
 
@@ -67,18 +66,6 @@ pub(super) async fn carry(
     let mut waiting = lock(&waiting);
     waiting.ended = Some(ended);
     waiting.answers.clear();
-}
-
-/// Passes the whole answers that have arrived to those who wait for them.
-fn pass(arrived: &mut BytesMut, waiting: &Mutex<Waiting>) -> Result<(), Garbled> {
-    while let Some((id, reply)) = split_packet(arrived)? {
-        let answer = lock(waiting).answers.remove(&id);
-        if let Some(answer) = answer {
-            // Fails only if the `Pending` was dropped.
-            let _ = answer.send(reply);
-        }
-    }
-    Ok(())
 }
 
 /// Sends requests until there are no more, or the connection ends.

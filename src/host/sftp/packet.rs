@@ -7,7 +7,6 @@ use bytes::{Buf, Bytes, BytesMut};
 pub(super) mod kind {
     pub(in super::super) const INIT: u8 = 1;
     pub(super) const VERSION: u8 = 2;
-    pub(in super::super) const OPEN: u8 = 3;
     pub(in super::super) const CLOSE: u8 = 4;
     pub(in super::super) const READ: u8 = 5;
     pub(in super::super) const WRITE: u8 = 6;
@@ -15,7 +14,6 @@ pub(super) mod kind {
     pub(in super::super) const REMOVE: u8 = 13;
     pub(in super::super) const RMDIR: u8 = 15;
     pub(in super::super) const STATUS: u8 = 101;
-    pub(in super::super) const HANDLE: u8 = 102;
     pub(in super::super) const DATA: u8 = 103;
     pub(in super::super) const EXTENDED: u8 = 200;
     pub(in super::super) const EXTENDED_REPLY: u8 = 201;
@@ -26,6 +24,12 @@ const VERSION: u32 = 3;
 
 /// The longest answer, in bytes.
 const LONGEST: usize = 1 << 20;
+
+/// The longest name, in bytes: `NAME_MAX` of Linux, which its file systems have.
+const NAME: usize = 255;
+
+/// The longest target of a link, in bytes: `PATH_MAX` of Linux.
+const TARGET: usize = 4096;
 
 /// The packet that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,14 +224,27 @@ impl Fields {
     /// An entry of a folder. A name that leads out of the folder is garbled: what is written by
     /// these names stays below the folder that they were asked for.
     pub(super) fn entry(&mut self) -> Result<Entry, Garbled> {
-        let name = self.text()?.to_vec();
-        if matches!(&*name, b"" | b"." | b"..") || name.iter().any(|it| matches!(it, b'/' | 0)) {
+        let name = self.text()?;
+        if matches!(&*name, b"" | b"." | b"..")
+            || name.len() > NAME
+            || name.iter().any(|it| matches!(it, b'/' | 0))
+        {
+            return Err(Garbled);
+        }
+        self.described(name.to_vec())
+    }
+
+    /// The attributes of what has this name, and where it leads.
+    pub(super) fn described(&mut self, name: Vec<u8>) -> Result<Entry, Garbled> {
+        let attributes = self.attributes()?;
+        let target = self.text()?;
+        if target.len() > TARGET {
             return Err(Garbled);
         }
         Ok(Entry {
             name,
-            attributes: self.attributes()?,
-            target: self.text()?.to_vec(),
+            attributes,
+            target: target.to_vec(),
         })
     }
 }
@@ -269,8 +286,17 @@ mod tests {
         assert_eq!(found.name, b"gr\xfcn");
         assert_eq!(found.attributes.kind(), Kind::File);
         assert_eq!(found.attributes.changed, -1);
-        for name in [&b".."[..], b".", b"", b"a/b", b"/etc", b"a\0b"] {
+        for name in [
+            &b".."[..],
+            b".",
+            b"",
+            b"a/b",
+            b"/etc",
+            b"a\0b",
+            &[b'a'; 256],
+        ] {
             assert_eq!(read(name), Err(Garbled), "{name:?}");
         }
+        assert!(read(&[b'a'; 255]).is_ok());
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::packet::{Attributes, Body, Entry, Fields, Kind, Reply, kind, split_packet};
 use super::waiting::{Request, Waiting, lock};
-use super::{Sftp, SftpError};
+use super::{SILENCE, Sftp, SftpError};
 
 /// Files that can be read, and never change. All of it blocks.
 pub(crate) trait Files {
@@ -39,7 +39,7 @@ impl Sftp {
         open: impl FnOnce() -> Result<F, SftpError> + Send + 'static,
     ) -> Self {
         let (requests, queue) = mpsc::unbounded_channel();
-        let waiting = Arc::<Mutex<Waiting>>::default();
+        let waiting = Waiting::new(SILENCE);
         let answers = Arc::clone(&waiting);
         thread::spawn(move || {
             let why = match open() {
@@ -85,11 +85,6 @@ fn answer(files: &mut impl Files, request: Reply) -> Result<Reply, SftpError> {
     let mut fields = request.fields;
     let mut body = Body::answer();
     let kind = match request.kind {
-        kind::OPEN => {
-            let (_, file) = files.open(&fields.text()?)?;
-            body.text(&file.to_be_bytes());
-            kind::HANDLE
-        }
         kind::READ => {
             let file = number(&mut fields)?;
             let (at, length) = (fields.long()?, fields.number()? as usize);
@@ -140,6 +135,11 @@ fn extended(
                 body.attributes(&entry.attributes);
                 body.text(&entry.target);
             }
+        }
+        b"open@xdrive" => {
+            let (attributes, file) = files.open(path)?;
+            body.attributes(&attributes);
+            body.text(&file.to_be_bytes());
         }
         b"get@xdrive" => {
             let most = fields.number()?;

@@ -76,7 +76,7 @@ impl Up {
             }
             let sftp = self.servers.one();
             let deleted = if is_folder {
-                let below = match sftp.list(&path).await {
+                let below = match self.servers.list(&path).await {
                     Ok(below) => below,
                     Err(error) => return self.state.failed(&path, error).map(|()| false),
                 };

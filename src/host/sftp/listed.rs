@@ -1,0 +1,86 @@
+//! The bound of what a server lists: it is kept until it is copied, and a hostile one has no end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Entry, SftpError};
+
+/// The most entries that one command lists: some 300 bytes are kept for each.
+const ENTRIES: u64 = 5_000_000;
+
+/// The most bytes of their names and targets.
+const BYTES: u64 = 512 << 20;
+
+/// The most answers that say there are more: those of a folder with so many entries, and short names.
+const ANSWERS: u64 = 100_000;
+
+/// How deep a folder may be: what is done below it is done by recursion, and its paths are kept.
+const DEPTH: usize = 256;
+
+/// What one command has listed, or one round of it.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// How many entries there may be.
+    most: u64,
+    entries: AtomicU64,
+    bytes: AtomicU64,
+    answers: AtomicU64,
+}
+
+impl Default for Listed {
+    fn default() -> Self {
+        Self::bounded(ENTRIES)
+    }
+}
+
+impl Listed {
+    /// With room for so many entries.
+    pub(crate) fn bounded(most: u64) -> Self {
+        Self {
+            most,
+            entries: AtomicU64::default(),
+            bytes: AtomicU64::default(),
+            answers: AtomicU64::default(),
+        }
+    }
+
+    /// Everything is listed again.
+    pub(crate) fn begin(&self) {
+        for count in [&self.entries, &self.bytes, &self.answers] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes an entry, if there is room for it.
+    pub(super) fn add(&self, entry: &Entry) -> Result<(), SftpError> {
+        let bytes = (entry.name.len() + entry.target.len()) as u64;
+        demand(count(&self.entries, 1) <= self.most && count(&self.bytes, bytes) <= BYTES)
+    }
+
+    /// Takes an answer that is not the last one of its folder.
+    pub(super) fn answer(&self) -> Result<(), SftpError> {
+        demand(count(&self.answers, 1) <= ANSWERS)
+    }
+}
+
+fn count(total: &AtomicU64, more: u64) -> u64 {
+    total.fetch_add(more, Ordering::Relaxed) + more
+}
+
+fn demand(has_room: bool) -> Result<(), SftpError> {
+    if has_room {
+        Ok(())
+    } else {
+        Err(SftpError::TooMany)
+    }
+}
+
+/// Refuses a folder that is too deep.
+pub(super) fn demand_depth(path: &[u8]) -> Result<(), SftpError> {
+    let depth = path.split(|byte| *byte == b'/').count();
+    if depth <= DEPTH {
+        return Ok(());
+    }
+    Err(SftpError::Refused(format!(
+        "it is more than {DEPTH} folders deep"
+    )))
+}
