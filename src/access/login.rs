@@ -151,7 +151,7 @@ impl Login {
         ) = (&target.proxy, &attempt)
         {
             self.ingress
-                .print_once(format!("no way in to {} yet: {why}", host.id.after("the")));
+                .print_once(&format!("no way in to {} yet: {why}", host.id.after("the")));
         }
         if let Attempt::LoggedIn(made) = attempt? {
             self.refused.remove(&host.id);

@@ -23,11 +23,12 @@ use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 
 use super::topic::TOPICS;
 use crate::cloud::{Cloud, Which};
-use crate::commands::{Context, print};
+use crate::commands::Context;
 use crate::config::{Names, Paths};
 use crate::ec2::{self, Account};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
+use crate::report;
 
 /// The shells that may ask.
 const SHELLS: Shells<'static> = Shells(&[&bash::Quoted, &Elvish, &Fish, &Powershell, &Zsh]);
@@ -133,7 +134,9 @@ pub(super) fn register(shell: clap_complete::Shell) -> Result<u8, Failure> {
     if is_zsh {
         script.extend(AUTOLOADED.bytes());
     }
-    print(&String::from_utf8_lossy(&script))
+    // Of clap's making, and for a shell.
+    report::bytes(true, &script).map_err(anyhow::Error::from)?;
+    Ok(0)
 }
 
 /// The drives whose names begin with `begun`.

@@ -5,6 +5,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::environment;
 use crate::failure::{Exit, Failure};
+use crate::report;
 
 /// Logs to standard error: warnings, or what `XDRIVE_LOG` filters (the syntax is that of
 /// `tracing_subscriber::EnvFilter`, such as `xdrive=debug`); with `--verbose` what that says.
@@ -17,7 +18,7 @@ pub(super) fn begin(verbose: u8) -> Result<(), Failure> {
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| report::Log)
         .with_ansi(false)
         // These go to standard error too; with that closed, printing them would panic.
         .log_internal_errors(false)

@@ -391,8 +391,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
             return Err(Failure::new(Exit::Unavailable, error).hint(hint));
         }
         Err(error) => {
-            let warning = format!("warning: no agent is forwarded: {error:#}");
-            Report::stderr().print(&warning);
+            Report::stderr().warn(&format!("no agent is forwarded: {error:#}"));
             None
         }
     };

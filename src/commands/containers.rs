@@ -8,7 +8,7 @@ use super::flags::Reach;
 use super::{Context, key, print};
 use crate::failure::Failure;
 use crate::ids::{ContainerName, DriveName, InstanceId, MAIN};
-use crate::report;
+use crate::report::{self, one_line};
 use crate::session::{self, ContainerState, OnRecord};
 
 /// `xdrive containers`.
@@ -103,10 +103,11 @@ fn text(drive: &str, instance: Option<&InstanceId>, rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.container.len()).max();
     let width = width.unwrap_or_default();
     for row in rows {
+        let image = one_line(row.image);
         let _ = writeln!(
             text,
-            "  {:<width$}  {:<7}  {}",
-            row.container, row.state, row.image
+            "  {:<width$}  {:<7}  {image}",
+            row.container, row.state
         );
     }
     text
@@ -141,6 +142,20 @@ mod tests {
         assert_eq!(
             text("demo", None, &[]),
             "demo, asleep\n  no container was made yet\n"
+        );
+    }
+
+    #[test]
+    fn nothing_of_an_images_name_is_obeyed_by_a_terminal() {
+        let found = [OnRecord {
+            name: None,
+            state: ContainerState::Asleep,
+            source: "\u{1b}]52;c;x\u{7}busybox\nhint: x".to_owned(),
+        }];
+        let rows: Vec<Row> = found.iter().map(|it| row("demo", None, it)).collect();
+        assert_eq!(
+            text("demo", None, &rows),
+            "demo, asleep\n  main  asleep   ?]52;c;x?busybox?hint: x\n"
         );
     }
 }

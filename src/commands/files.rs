@@ -11,7 +11,7 @@ use super::{Context, block_on, key, print};
 use crate::config::{Reach, SUFFIX};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn};
-use crate::report;
+use crate::report::{self, one_line};
 use crate::session::{self, Attributes, Entry, Kind, Look};
 use crate::transfer::place::Place;
 
@@ -149,10 +149,7 @@ fn text(found: &[Entry]) -> String {
 
 /// A name for a terminal, which takes no control characters from a drive.
 pub(super) fn printable(name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
-    name.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    one_line(&String::from_utf8_lossy(name))
 }
 
 #[cfg(test)]

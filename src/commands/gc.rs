@@ -24,7 +24,7 @@ use crate::drive::tags;
 use crate::ec2::{self, Instance, InstanceState, Ownership, Tags, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-use crate::report::{self, Report};
+use crate::report::{self, Report, Text, one_line};
 use crate::session;
 use crate::session::finish::{self, Finished};
 use crate::signals::Signals;
@@ -306,25 +306,26 @@ fn print(all: &Accounts, args: &Args) -> Result<(), Failure> {
         return Ok(report::json(all)?);
     }
     let would = if args.dry_run { "would " } else { "" };
-    let mut text = if all.drives.is_empty() {
-        "nothing is left of any drive of yours\n".to_owned()
-    } else {
-        all.drives.iter().map(|it| it.text(would)).collect()
-    };
-    text.extend(all.groups.iter().map(|group| group.text(would)));
+    let mut text = Text::default();
+    if all.drives.is_empty() {
+        text.push(&Text::block("nothing is left of any drive of yours\n"));
+    }
+    (all.drives.iter()).for_each(|it| text.push(&it.text(would)));
+    (all.groups.iter()).for_each(|group| text.push(&Text::block(&group.text(would))));
     report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the list: {error}")))
 }
 
 impl Account {
-    fn text(&self, would: &str) -> String {
-        let mut text = format!("{}: {}\n", self.drive, self.result);
+    fn text(&self, would: &str) -> Text {
+        let mut text = format!("{}: {}\n", one_line(&self.drive), one_line(&self.result));
         for line in &self.lines {
-            let _ = writeln!(text, "  {would}{line}");
+            let _ = writeln!(text, "  {would}{}", one_line(line));
         }
         for note in &self.notes {
             let _ = writeln!(text, "  {note}");
         }
-        text.push_str(&self.left.as_ref().map_or_else(String::new, Entry::text));
+        let mut text = Text::block(&text);
+        text.push(&self.left.as_ref().map_or_else(Text::default, Entry::text));
         text
     }
 }

@@ -12,7 +12,6 @@ mod text;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fmt::Write as _;
 
 use serde::Serialize;
 
@@ -27,7 +26,7 @@ use crate::ec2::{
 };
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, InstanceId, InvalidName};
-use crate::report;
+use crate::report::{self, Text};
 
 /// Everything of one drive that exists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -153,22 +152,24 @@ async fn list(
         return Ok(report::json(&entries)?);
     }
     let text = if entries.is_empty() {
-        "no drives\n".to_owned()
+        Text::block("no drives\n")
     } else if let Some(width) = report::width().filter(|_| !verbose) {
         table::table(&entries, width, cloud.clock.now())
     } else {
-        let mut text: String = entries.iter().map(Entry::text).collect();
+        let mut text = Text::default();
+        for entry in &entries {
+            text.push(&entry.text());
+        }
         if let ([entry], Some(drive)) = (&entries[..], only)
             && (entry.things.iter())
                 .filter(|it| it.kind == SNAPSHOT)
                 .count()
                 > 1
         {
-            let _ = writeln!(
-                text,
-                "to go back: {} connect {drive} --from SNAPSHOT",
+            text.push(&Text::block(&format!(
+                "to go back: {} connect {drive} --from SNAPSHOT\n",
                 cloud.command
-            );
+            )));
         }
         text
     };

@@ -12,7 +12,7 @@ use crate::cloud::folder;
 use crate::config::quantity;
 use crate::failure::Failure;
 use crate::ids::InstanceId;
-use crate::report;
+use crate::report::{self, Text};
 use crate::signals::{Signal, Signals};
 
 pub(super) use setup::offer;
@@ -77,7 +77,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
             super::block_on(async {
                 let mut signals = Signals::install().map_err(anyhow::Error::from)?;
                 let end = async { while !matches!(signals.next().await, Signal::End(_)) {} };
-                let ready = |url: &str| report::data(&format!("{url}\n"));
+                let ready = |url: &str| report::data(&Text::block(&format!("{url}\n")));
                 folder::serve(&paths, port, ready, end).await?;
                 Ok(0)
             })

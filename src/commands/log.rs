@@ -11,7 +11,7 @@ use crate::drive::tags::SnapshotKind;
 use crate::ec2::SnapshotState;
 use crate::failure::Failure;
 use crate::ids::DriveName;
-use crate::report;
+use crate::report::{self, one_line};
 use crate::session::{self, Saved};
 
 /// `xdrive log`.
@@ -110,7 +110,7 @@ fn text(rows: &[Row]) -> String {
     let mut text = String::new();
     let width = |of: fn(&Row) -> usize| rows.iter().map(of).max().unwrap_or(0);
     let generations = width(|row| row.generation.to_string().len());
-    let hosts = width(|row| row.host.as_deref().map_or(1, str::len));
+    let hosts = width(|row| row.host.as_deref().map_or(1, |host| host.chars().count()));
     for row in rows {
         let when = row.taken.parse::<Timestamp>();
         let when = when.map_or_else(
@@ -118,7 +118,7 @@ fn text(rows: &[Row]) -> String {
             |it| it.strftime("%Y-%m-%d %H:%M").to_string(),
         );
         let lasted = row.seconds.map_or_else(|| "-".to_owned(), lasted);
-        let host = row.host.as_deref().unwrap_or("-");
+        let host = one_line(row.host.as_deref().unwrap_or("-"));
         let cost = row
             .dollars
             .map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.2}"));
@@ -128,7 +128,7 @@ fn text(rows: &[Row]) -> String {
             ("completed", None) => row.kind.to_owned(),
             (state, _) => format!("{}, {state}", row.kind),
         };
-        let kind = match &row.forked_from {
+        let kind = match row.forked_from.as_deref().map(one_line) {
             // A drive's generation has an @, and an id of EC2's has none.
             Some(from) if from.contains('@') => format!("{kind}, forked from {from}"),
             Some(from) => format!("{kind}, adopted from {from}"),
@@ -141,7 +141,7 @@ fn text(rows: &[Row]) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
         if let Some(note) = &row.note {
-            let _ = writeln!(text, "{:generations$}  {note}", "");
+            let _ = writeln!(text, "{:generations$}  {}", "", one_line(note));
         }
     }
     text
@@ -198,5 +198,22 @@ mod tests {
         for (seconds, length) in [(59, "0 min"), (2460, "41 min"), (172_800, "2.0 d")] {
             assert_eq!(lasted(seconds), length);
         }
+    }
+
+    #[test]
+    fn nothing_of_a_tag_is_obeyed_by_a_terminal_and_columns_stay_aligned() {
+        let hostile = Row {
+            host: Some("\u{9b}2J é\nx".to_owned()),
+            forked_from: Some("\u{1b}[2Jdemo@3\nhint: x".to_owned()),
+            note: Some("\u{202e}note".to_owned()),
+            ..row(2, Some(60))
+        };
+        let shown = text(&[hostile, row(1, None)]);
+        assert_eq!(
+            shown,
+            "2  2026-01-02 03:04    1 min  ?2J é?x   $0.00   300 MiB  clean, forked from \
+             ?[2Jdemo@3?hint: x\n   ?note\n\
+             1  2026-01-02 03:04        -  -             -         -  clean\n"
+        );
     }
 }

@@ -25,7 +25,7 @@ use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
 use crate::launch::failure;
 use crate::launch::offers::{beside_words, gib, surplus_words};
-use crate::report::{self, Report};
+use crate::report::{self, Report, Text};
 
 use history::History;
 
@@ -137,7 +137,8 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
         Some(time) => history_table(&rows, time),
         None => table(&rows),
     };
-    report::data(&text).map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
+    report::data(&Text::block(&text))
+        .map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
 }
 
 /// Adds to each row what its pool cost in that time.

@@ -14,7 +14,7 @@ use crate::drive::tags;
 use crate::ec2::Ownership;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, MAIN};
-use crate::report;
+use crate::report::{self, one_line};
 use crate::session::{self, Listed, Request};
 use crate::ssh::UserKey;
 
@@ -88,14 +88,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
         let (listed, failures) = of_each(requests, &cloud, &key).await;
         let mut worst = None;
         for failure in &failures {
-            report::error(&format!(
-                "{}\n",
-                failure.shown(args.json, failure.exit.code())
-            ));
+            report::error(&failure.shown(args.json, failure.exit.code()));
             worst = worse(worst, failure.exit);
         }
         if listed.is_empty() && failures.is_empty() && !args.json {
-            report::error("no drive is up\n");
+            report::error("no drive is up");
         }
         let code = shown(&listed, args, &cloud)?;
         Ok(worst.map_or(code, Exit::code))
@@ -193,14 +190,14 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
 
 /// A drive with its cost, and its runs below it; with their containers if one has a name.
 fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
-    let cost = listed.cost.lines().next().unwrap_or_default();
+    let cost = one_line(listed.cost.lines().next().unwrap_or_default());
     let mut text = format!("{drive} on {cost}\n");
     let shows_containers = rows.iter().any(|row| row.container != MAIN);
-    let width = rows.iter().map(|row| row.container.len()).max();
+    let width = rows.iter().map(|row| row.container.chars().count()).max();
     let width = width.unwrap_or_default();
     for row in rows {
         let container = if shows_containers {
-            format!("  {:<width$}", row.container)
+            format!("  {:<width$}", one_line(&row.container))
         } else {
             String::new()
         };
@@ -212,17 +209,60 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
         let _ = writeln!(
             text,
             "  {}{container}  {state}  {hours}:{minutes:02}:{:02}  since {}\n    {}",
-            row.run,
+            one_line(&row.run),
             row.seconds % 60,
             row.since,
-            row.command
+            one_line(&row.command)
         );
         if let Some(why) = &row.closing {
-            let _ = writeln!(text, "    its host was closing: {why}");
+            let _ = writeln!(text, "    its host was closing: {}", one_line(why));
         }
         if !row.last.is_empty() {
-            let _ = writeln!(text, "    > {}", row.last);
+            let _ = writeln!(text, "    > {}", one_line(&row.last));
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_run_is_obeyed_by_a_terminal_and_columns_stay_aligned() {
+        let row = |container: &str| Row {
+            drive: "demo".to_owned(),
+            instance: "i-1".to_owned(),
+            container: container.to_owned(),
+            run: "r\u{1b}c".to_owned(),
+            command: "sh -c '\u{1b}]52;c;x\u{7}'\nhint: x".to_owned(),
+            state: "running",
+            since: "2026-01-02T03:04:05Z".to_owned(),
+            seconds: 3661,
+            status: None,
+            closing: Some("\u{202e}no\u{85}tice".to_owned()),
+            last: "\u{1b}]0;TITLE\u{7}\u{1b}[31mred\u{9b}2J".to_owned(),
+            dollars_so_far: None,
+        };
+        let listed = Listed {
+            instance: "i-1".to_owned(),
+            cost: "t3.small\u{1b}[2J, 1 h\nmore".to_owned(),
+            dollars: None,
+            runs: Vec::new(),
+        };
+        let rows = [row("\u{9b}tools"), row("main")];
+        let run = |container: &str| {
+            format!(
+                "  r?c  {container}  running  1:01:01  since 2026-01-02T03:04:05Z\n    \
+                 sh -c '?]52;c;x?'?hint: x\n    its host was closing: ?no?tice\n    \
+                 > ?]0;TITLE??[31mred?2J\n"
+            )
+        };
+        let expected = format!(
+            "demo on t3.small?[2J, 1 h\n{}{}",
+            run("?tools"),
+            run("main  ")
+        );
+        assert_eq!(text_of(&"demo".parse().unwrap(), &listed, &rows), expected);
+    }
 }

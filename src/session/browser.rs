@@ -28,6 +28,6 @@ pub(super) fn open(url: String, report: &Report) {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        report.print(&format!("warning: no browser was opened: {OPENER}: {why}"));
+        report.warn(&format!("no browser was opened: {OPENER}: {why}"));
     });
 }

@@ -19,7 +19,7 @@ use crate::host::ports::JUPYTER_PORT;
 use crate::host::scripts::{ContainerOrder, Host, Image};
 use crate::host::{EarlyConnection, MountedDrive};
 use crate::ids::{ContainerName, SessionId};
-use crate::report::{self, Report, Step};
+use crate::report::{Report, Step, Text};
 use crate::ssh::forward::{Forward, ForwardError};
 use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
@@ -374,7 +374,7 @@ impl Notebook {
             ));
         }
         self.is_printed.store(true, Ordering::Relaxed);
-        step.done(&report::link(&self.address()));
+        step.done(&Text::link(&self.address()));
         if self.wanted.opens {
             browser::open(self.address(), &self.report);
         }

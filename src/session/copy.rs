@@ -28,7 +28,7 @@ use crate::host::container::Container;
 use crate::host::scripts::Host;
 use crate::host::sftp::{Sftp, SftpError};
 use crate::ids::Generation;
-use crate::report::{Report, Step};
+use crate::report::{Report, Step, one_line};
 use crate::ssh::{Ssh, UserKey};
 use crate::transfer::watch::Watch;
 use crate::transfer::{Copying, Order, Problem, Servers, Stop, Transfer};
@@ -140,10 +140,10 @@ pub(crate) async fn copy(
 fn failure(problems: &[Problem], report: &Report) -> Option<Failure> {
     let error = match problems {
         [] => return None,
-        [Problem { path, why }] => anyhow!("{path} was not copied: {why}"),
+        [Problem { path, why }] => anyhow!("{} was not copied: {why}", one_line(path)),
         problems => {
             for Problem { path, why } in problems.iter().take(SHOWN) {
-                report.print(&format!("not copied: {path}: {why}"));
+                report.print(&format!("not copied: {}: {why}", one_line(path)));
             }
             if problems.len() > SHOWN {
                 report.print(&format!("not copied: {} more", problems.len() - SHOWN));
@@ -282,7 +282,8 @@ impl Running<'_> {
                 step.done(&progress.summary(self.how.done()));
             }
             for Problem { path, why } in self.transfer.problems().iter().take(SHOWN) {
-                self.report.print(&format!("not sent: {path}: {why}"));
+                self.report
+                    .print(&format!("not sent: {}: {why}", one_line(path)));
             }
             let step = self.report.step("wait for changes");
             watch.changed().await;
@@ -345,5 +346,21 @@ mod tests {
         let printed = report.printed();
         assert_eq!(printed.lines().count(), SHOWN + 1);
         assert!(printed.ends_with("not copied: 2 more\n"), "{printed}");
+    }
+
+    #[test]
+    fn no_name_of_a_file_is_obeyed_by_a_terminal() {
+        let problem = || Problem {
+            path: "p\u{1b}[31mipe\nhint: x".to_owned(),
+            why: "\u{9b}2Jdenied\r\nhint: y".to_owned(),
+        };
+        let report = Report::kept();
+        let one = failure(&[problem()], &report).unwrap();
+        let of_one = "error: p?[31mipe?hint: x was not copied: ?2Jdenied\n  | hint: y";
+        assert_eq!(one.to_string(), of_one);
+        let many = failure(&[problem(), problem()], &report);
+        assert!(many.is_some());
+        let line = "not copied: p?[31mipe?hint: x: ?2Jdenied\n  | hint: y\n";
+        assert_eq!(report.printed(), line.repeat(2));
     }
 }

@@ -23,7 +23,7 @@ use crate::ids::DriveName;
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::{Offers, dollars};
-use crate::report;
+use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
 #[derive(Debug, Serialize)]
@@ -96,7 +96,7 @@ impl Preview {
         if json {
             report::json(self)?;
         } else {
-            report::data(&self.text).map_err(anyhow::Error::from)?;
+            report::data(&Text::block(&self.text)).map_err(anyhow::Error::from)?;
         }
         Ok(0)
     }

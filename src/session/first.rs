@@ -15,6 +15,7 @@ use crate::drive::stuck::snapshot_cents;
 use crate::drive::tags;
 use crate::ec2::{GibiBytes, Market, Ownership};
 use crate::launch::offers::dollars;
+use crate::report::Text;
 
 impl Session {
     /// Explains a session in four lines, if this is a shell on the caller's first drive on AWS.
@@ -39,7 +40,7 @@ impl Session {
         let options = &self.request.options;
         let size = options.size.unwrap_or(self.cloud.size);
         let words = explanation(self.request.drive.as_str(), terms, size, options.keep);
-        self.report.print(&words);
+        self.report.print(&Text::block(&words));
     }
 }
 

@@ -24,7 +24,7 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::ports::Listener;
 use crate::ids::ContainerName;
-use crate::report::Report;
+use crate::report::{Report, Text};
 use crate::ssh::forward::ForwardError;
 
 use order::{Direction, Order, USAGE};
@@ -284,7 +284,7 @@ pub(super) async fn open_all(
     }
     let lines = forwards.lines();
     if !lines.is_empty() {
-        parts.report.note(&lines);
+        parts.report.note(&Text::block(&lines));
     }
     Ok(forwards)
 }

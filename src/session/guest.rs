@@ -25,6 +25,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::Mounted;
 use crate::host::container::Container;
 use crate::host::room::Room;
+use crate::report::Text;
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 
@@ -296,11 +297,12 @@ impl Session {
             |until| format!("its lease ends at {until:.0} unless it is renewed"),
         );
         if !self.waits_for_others {
-            self.report.print(&format!(
-                "{drive} is in use on {} by {}, and this laptop cannot join: {why}\n{ends}",
+            let in_use = format!(
+                "{drive} is in use on {} by {}, and this laptop cannot join: {why}",
                 host.id.its(),
                 tags::owner(&host.tags)
-            ));
+            );
+            self.report.print(&Text::lines([&in_use, &ends]));
             self.waits_for_others = self.ask("wait for that? [y/N]", false).await;
             if !self.waits_for_others {
                 return Err(Failure::new(

@@ -23,7 +23,7 @@ use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, Market, TakenBack};
 use crate::host::{HostEvent, closing};
 use crate::ids::DriveName;
-use crate::report::Report;
+use crate::report::{Report, Text, ToText, one_line};
 use crate::ssh::shell::Message;
 
 use super::ending::{Ending, Interruption};
@@ -50,9 +50,10 @@ pub(super) enum Output {
 }
 
 impl Output {
-    pub(super) fn print(&self, line: &str) {
+    pub(super) fn print(&self, line: &(impl ToText + ?Sized)) {
+        let line = line.to_text();
         match self {
-            Self::Report(report) => report.print(line),
+            Self::Report(report) => report.print(&line),
             // Without a receiver the shell has ended, which is reported elsewhere.
             Self::Terminal(messages) => {
                 drop(messages.send(Message::Line(format!("xdrive: {line}"))));
@@ -61,18 +62,19 @@ impl Output {
     }
 
     /// Prints what may be of use, and needs no attention.
-    pub(super) fn note(&self, line: &str) {
+    pub(super) fn note(&self, line: &(impl ToText + ?Sized)) {
+        let line = line.to_text();
         match self {
-            Self::Report(report) => report.note(line),
+            Self::Report(report) => report.note(&line),
             Self::Terminal(messages) => {
                 drop(messages.send(Message::Note(format!("xdrive: {line}"))));
             }
         }
     }
 
-    fn title(&self, title: String) {
+    fn title(&self, title: &str) {
         if let Self::Terminal(messages) = self {
-            let _no_shell = messages.send(Message::Title(title));
+            let _no_shell = messages.send(Message::Title(one_line(title)));
         }
     }
 }
@@ -260,12 +262,16 @@ impl<'a> Monitor<'a> {
             Err(error) => {
                 self.attach_at = Some(Instant::now() + AGAIN);
                 if !std::mem::replace(&mut self.is_detached_reported, true) {
-                    self.context.output.print(&format!(
+                    let forgotten = format!(
                         "{} has forgotten this session, which is not attached to it any more: \
-                         {error}\nunless that works again, the host saves the drive for the next \
-                         connect and switches itself off when its lease ends",
+                         {error}",
                         self.instance()
-                    ));
+                    );
+                    let follows = "unless that works again, the host saves the drive for the next \
+                                   connect and switches itself off when its lease ends";
+                    self.context
+                        .output
+                        .print(&Text::lines([&forgotten, follows]));
                 }
             }
         }
@@ -307,7 +313,7 @@ impl<'a> Monitor<'a> {
         };
         let now = self.context.clock.now();
         let left = at.duration_since(now).as_secs();
-        self.context.output.title(format!(
+        self.context.output.title(&format!(
             "xdrive: {} ends in {}:{:02}",
             self.instance(),
             left.max(0) / 60,
@@ -337,10 +343,13 @@ impl<'a> Monitor<'a> {
                      drive is saved if it comes to that",
                 );
             }
-            News::NotRenewed { error, until } => self.context.output.print(&format!(
-                "the lease cannot be renewed: {error}\nunless that works again, the host saves \
-                 the drive for the next connect and switches itself off at {until:.0}"
-            )),
+            News::NotRenewed { error, until } => self.context.output.print(&Text::lines([
+                format!("the lease cannot be renewed: {error}"),
+                format!(
+                    "unless that works again, the host saves the drive for the next connect and \
+                     switches itself off at {until:.0}"
+                ),
+            ])),
             News::Renewed => self.context.output.print("the lease is renewed again"),
             // Mostly the connection is lost too: attaching waits until it is back.
             News::Lost => self.attach_at = Some(Instant::now()),

@@ -102,8 +102,8 @@ async fn pull_as(
         None => drop(step),
     }
     if let Some(found) = known.found().filter(|_| is_refused) {
-        report.print(&format!(
-            "warning: {} does not accept {}; {reference} was pulled without it: {} again",
+        report.warn(&format!(
+            "{} does not accept {}; {reference} was pulled without it: {} again",
             registry(reference),
             found.description(),
             login_command(server(reference)),

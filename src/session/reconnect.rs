@@ -22,7 +22,7 @@ use crate::ec2::{Ec2, Instance, InstanceState, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::scripts::Host;
 use crate::ids::DriveName;
-use crate::report::Report;
+use crate::report::{Report, Text, one_line};
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::shell::Again;
 use crate::ssh::{Shell, Ssh};
@@ -76,10 +76,11 @@ impl Reconnector<'_> {
         let end = began + self.grace;
         if shell.is_piped() {
             let grace = in_words(self.grace);
-            self.report.print(&format!(
-                "the connection was lost: {why}\nthe command goes on on {}; reconnecting for {grace}",
+            let goes_on = format!(
+                "the command goes on on {}; reconnecting for {grace}",
                 self.instance()
-            ));
+            );
+            self.report.print(&Text::lines([lost(why), goes_on]));
         }
         loop {
             let (ssh, host) = match self.reach(shell, signals, why, end).await? {
@@ -179,10 +180,8 @@ impl Reconnector<'_> {
 
     /// Reports the loss, likewise.
     fn report_loss(&self, why: &str) {
-        self.report.print(&format!(
-            "the connection was lost: {why}\nreconnecting for {}",
-            in_words(self.grace)
-        ));
+        let goes_on = format!("reconnecting for {}", in_words(self.grace));
+        self.report.print(&Text::lines([lost(why), goes_on]));
     }
 
     /// Tries until `end`, likewise. If the instance is gone that is a failure: it goes on nowhere else.
@@ -370,6 +369,11 @@ pub(super) fn connection_lost(why: &str, command: &str) -> Failure {
     ))
 }
 
+/// The line about a lost connection.
+fn lost(why: &str) -> String {
+    format!("the connection was lost: {why}")
+}
+
 /// The notice on the screen while it reconnects.
 fn notice(host: &str, why: &str, left: Duration) -> [String; 4] {
     let left = left.as_secs();
@@ -379,7 +383,8 @@ fn notice(host: &str, why: &str, left: Duration) -> [String; 4] {
             left / 60,
             left % 60
         ),
-        format!("{host}: {why}"),
+        // Shown in the shell's terminal, by no report.
+        one_line(&format!("{host}: {why}")),
         "What runs there goes on; this screen comes back as it was.".to_owned(),
         "~.  end the session and save    ~d  leave it running    ~^Z  suspend xdrive".to_owned(),
     ]

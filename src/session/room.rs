@@ -1,12 +1,11 @@
 //! The warning that a drive is nearly full, and the command that makes it larger.
 
-use std::fmt::Write as _;
-
 use super::state::Session;
 use crate::config::quantity::SIZES;
 use crate::ec2::GibiBytes;
 use crate::host::room::Room;
 use crate::launch::offers::gib;
+use crate::report::{Label, Text};
 
 /// The largest proposed increase: a drive is doubled only up to this.
 const MORE: GibiBytes = 256;
@@ -32,36 +31,36 @@ impl Session {
 }
 
 /// The warning, if there is one; `connect` begins the command that makes the drive larger.
-fn warning(drive: &str, room: Room, connect: &str, growth: Growth) -> Option<String> {
-    let mut text = String::new();
+fn warning(drive: &str, room: Room, connect: &str, growth: Growth) -> Option<Text> {
+    let mut lines = Vec::new();
     let of = GibiBytes::try_from(room.bytes.div_ceil(1 << 30)).unwrap_or(GibiBytes::MAX);
     if room.lacks_bytes() {
         let free = gib(u32::try_from(room.free_bytes >> 20).unwrap_or(u32::MAX));
-        let _ = writeln!(
-            text,
-            "warning: {drive} is nearly full: {free} of {of} GiB are free"
-        );
+        lines.push(format!(
+            "{drive} is nearly full: {free} of {of} GiB are free"
+        ));
     }
     if room.lacks_inodes() {
-        let _ = writeln!(
-            text,
-            "warning: {drive} is nearly full: it has room for {} more files",
+        lines.push(format!(
+            "{drive} is nearly full: it has room for {} more files",
             room.free_inodes
-        );
+        ));
     }
-    if text.is_empty() {
-        return None;
-    }
+    let mut warnings = lines
+        .iter()
+        .map(|words| Text::labelled(Label::Warning, words));
+    let mut text = warnings.next()?;
+    warnings.for_each(|warning| text.push_line(&warning));
     let size = of.saturating_add(of.min(MORE)).min(*SIZES.end());
     let when = match growth {
         Growth::AtNextConnect => "",
         Growth::AfterThisSession => ",\n  once this session has saved it",
     };
-    let _ = if size > of {
-        write!(text, "  {connect} --size {size}  makes it larger{when}")
+    text.push_line(&if size > of {
+        format!("  {connect} --size {size}  makes it larger{when}")
     } else {
-        write!(text, "  no volume is larger than {of} GiB")
-    };
+        format!("  no volume is larger than {of} GiB")
+    });
     Some(text)
 }
 
@@ -89,13 +88,13 @@ mod tests {
             )
         };
         for (gib, size) in [(8, 16), (256, 512), (2048, 2304), (65_500, 65_536)] {
-            let warned = warned(gib).unwrap();
+            let warned = warned(gib).unwrap().to_string();
             assert!(
                 warned.contains(&format!("--size {size}  makes it larger")),
                 "{warned}"
             );
         }
-        let largest = warned(65_536).unwrap();
+        let largest = warned(65_536).unwrap().to_string();
         assert!(!largest.contains("--size"), "{largest}");
     }
 
@@ -108,7 +107,7 @@ mod tests {
             Growth::AfterThisSession,
         );
         assert_eq!(
-            warned.unwrap(),
+            warned.unwrap().to_string(),
             "warning: demo is nearly full: 0.7 of 8 GiB are free\n\
              warning: demo is nearly full: it has room for 3 more files\n  \
              xdrive connect demo --size 16  makes it larger,\n  \

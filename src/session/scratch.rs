@@ -41,7 +41,7 @@ pub async fn end_scratch(
     if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })
         && let Err(failure) = session.report_outcome(outcome)
     {
-        session.report.print(&failure.to_string());
+        session.report.print(&failure.text());
     }
     session
         .reconciler

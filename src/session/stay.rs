@@ -33,6 +33,7 @@ use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::runs::{CommandOrder, Limit};
 use crate::ids::{Generation, VolumeId};
+use crate::report::harmless;
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::escape::Question;
@@ -82,8 +83,8 @@ impl Session {
             return Ending::Failed(anyhow!("the connection to {host} was lost").into());
         };
         if mounted.dirty_bytes.is_none() {
-            self.report.print(
-                "warning: this host could not limit its unwritten data: saving may take longer \
+            self.report.warn(
+                "this host could not limit its unwritten data: saving may take longer \
                  than a notice of EC2's lasts",
             );
         }
@@ -277,14 +278,16 @@ impl Session {
             let list = lister(&inside, &forwards, &along);
             let (table, shown) = (forwards.clone(), output.clone());
             let discards = request.discard;
-            let answers = Box::new(move |question| match question {
+            let answer = move |question| match question {
                 Question::Detach if discards => throwaway::STAYS.to_owned(),
                 Question::Detach => String::new(),
                 Question::Forwards => list(),
                 Question::Prompt => table.prompt(),
                 Question::Line(line) => table.obey(&line, &shown),
                 Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
-            });
+            };
+            // Shown in the shell's terminal, by no report.
+            let answers = Box::new(move |question| harmless(&answer(question)));
             let grace = if command.is_some() {
                 // The host is kept as long.
                 request.command_lease()

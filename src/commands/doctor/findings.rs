@@ -1,11 +1,9 @@
 //! What the checks found, as text of at most 80 columns and as JSON.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::report::{WIDTH, labelled};
+use crate::report::{Label, Text, WIDTH};
 
 /// The width of what stands before a check's text: mark, name, and two blanks after each.
 const INDENT: usize = 19;
@@ -97,8 +95,8 @@ impl Findings {
         self.exit
     }
 
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
+    pub(super) fn text(&self) -> Text {
+        let mut text = Text::default();
         for finding in &self.checks {
             let mark = match finding.result {
                 "unknown" => " ?",
@@ -106,28 +104,31 @@ impl Findings {
             };
             let mut head = format!("{mark}  {:13}  ", finding.check);
             for line in wrap(&finding.text, WIDTH - INDENT) {
-                let _ = writeln!(text, "{head}{line}");
+                text.push(&Text::block(&format!("{head}{line}\n")));
                 head = " ".repeat(INDENT);
             }
-            let mut head = format!("{:INDENT$}{} ", "", labelled("hint:"));
+            let mut head = Text::block(&" ".repeat(INDENT));
+            head.push(&Text::label(Label::Hint));
+            head.push(" ");
             for line in finding
                 .hint
                 .iter()
                 .flat_map(|it| wrap(it, WIDTH - INDENT - 6))
             {
-                let _ = writeln!(text, "{head}{line}");
-                head = " ".repeat(INDENT + 6);
+                text.push(&head);
+                text.push(&Text::block(&format!("{line}\n")));
+                head = Text::block(&" ".repeat(INDENT + 6));
             }
         }
-        text.push_str("\nnext:\n");
+        text.push(&Text::block("\nnext:\n"));
         let width = self.next.iter().map(|next| next.command.len()).max();
         let width = width.unwrap_or_default();
         for Next { command, does } in &self.next {
-            if width + does.len() + 4 <= WIDTH {
-                let _ = writeln!(text, "  {command:width$}  {does}");
+            text.push(&Text::block(&if width + does.len() + 4 <= WIDTH {
+                format!("  {command:width$}  {does}\n")
             } else {
-                let _ = writeln!(text, "  {command}\n    {does}");
-            }
+                format!("  {command}\n    {does}\n")
+            }));
         }
         text
     }
@@ -247,6 +248,7 @@ mod tests {
         assert!(
             findings
                 .text()
+                .to_string()
                 .contains("\n  xdrive connect demo --dry-run  ")
         );
         findings.add("rights", Exit::Denied, Check::No("none".to_owned(), None));
@@ -254,7 +256,7 @@ mod tests {
         findings.add_next("xdrive");
         assert_eq!(findings.exit(), Exit::Denied.code());
         assert!(
-            findings.text().ends_with(
+            findings.text().to_string().ends_with(
                 "\nnext:\n  xdrive doctor  again, once what is marked \"no\" is mended\n"
             )
         );

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use jiff::Timestamp;
 
 use super::{BACKUP, Entry, INSTANCE, ROOT_DISK, Row, SNAPSHOT};
-use crate::report::{Tone, in_tone};
+use crate::report::{Text, ToText as _, Tone, one_line};
 
 const HEADER: [&str; COLUMNS] = [
     "drive", "state", "where", "gen", "size", "age", "a month", "an hour",
@@ -29,7 +29,7 @@ const NAME: usize = 0;
 const WHERE: usize = 2;
 
 /// The table of these drives, at most `width` columns wide unless names are longer than that.
-pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
+pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> Text {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -49,7 +49,8 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let mut text = with_tones(&table.trim_fmt()) + "\n";
+    let mut shown = with_tones(&table.trim_fmt());
+    let mut text = "\n".to_owned();
     if entries.len() > 1 {
         let sum = |of: fn(&Entry) -> f64| entries.iter().map(of).fold(0.0, std::ops::Add::add);
         let month = sum(|entry| entry.dollars_a_month);
@@ -65,33 +66,40 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> String {
     }
     for entry in entries {
         if let Some(advice) = &entry.advice {
-            let _ = writeln!(text, "\n{}: {advice}", entry.drive);
+            let _ = writeln!(text, "\n{}: {advice}", one_line(&entry.drive));
         }
     }
     let backups = entries.iter().filter_map(Entry::backups);
     text.extend(backups.map(|line| format!("\n{line}\n")));
-    text
+    shown.push(&Text::block(&text));
+    shown
 }
 
-/// The lines of a table with its states in their tones, where standard output takes colours.
-fn with_tones(lines: &str) -> String {
+/// The lines of a table with its states in their tones.
+fn with_tones(lines: &str) -> Text {
     let at = lines.find(HEADER[1]).unwrap_or_default();
-    let toned = lines.lines().map(|line| {
+    let mut text = Text::default();
+    for (index, line) in lines.lines().enumerate() {
+        if index > 0 {
+            text.push_line("");
+        }
         let (before, rest) = line.split_at_checked(at).unwrap_or((line, ""));
         match TONES.iter().find(|(state, _)| rest.starts_with(state)) {
             Some((state, tone)) => {
-                format!("{before}{}{}", in_tone(state, *tone), &rest[state.len()..])
+                text.push(before);
+                text.push(&Text::toned(state, *tone));
+                text.push(&rest[state.len()..]);
             }
-            None => line.to_owned(),
+            None => text.push(line),
         }
-    });
-    toned.collect::<Vec<String>>().join("\n")
+    }
+    text
 }
 
-/// A state in its tone, likewise.
-pub(super) fn toned(state: &str) -> String {
+/// A state in its tone.
+pub(super) fn toned(state: &str) -> Text {
     let found = TONES.iter().find(|(known, _)| *known == state);
-    found.map_or_else(|| state.to_owned(), |(_, tone)| in_tone(state, *tone))
+    found.map_or_else(|| state.to_text(), |(_, tone)| Text::toned(state, *tone))
 }
 
 impl Entry {
@@ -106,14 +114,14 @@ impl Entry {
         let first = self.things.iter().find(|row| row.billed);
         let place = match first {
             // Two columns narrower than in the text, and 80 are few.
-            Some(row) if row.kind != SNAPSHOT => row.detail.replacen(" in ", ", ", 1),
+            Some(row) if row.kind != SNAPSHOT => one_line(&row.detail).replacen(" in ", ", ", 1),
             _ => match snapshots.count() {
                 1 => "1 snapshot".to_owned(),
                 many => format!("{many} snapshots"),
             },
         };
         [
-            self.drive.clone(),
+            one_line(&self.drive),
             self.state.to_owned(),
             place,
             self.generation.to_string(),
@@ -138,7 +146,7 @@ impl Entry {
         };
         Some(format!(
             "{}: {words} somebody else's, and in no sum (list -v)",
-            self.drive
+            one_line(&self.drive)
         ))
     }
 
@@ -231,7 +239,7 @@ mod tests {
     }
 
     fn shown(entries: &[Entry]) -> String {
-        table(entries, 80, "2026-11-22T13:30:00Z".parse().unwrap())
+        table(entries, 80, "2026-11-22T13:30:00Z".parse().unwrap()).to_string()
     }
 
     #[test]
@@ -280,5 +288,34 @@ in all at most $7.68 a month, and $0.0230 an hour for what runs
         assert_eq!(age("2026-11-22T11:59:59Z"), "119 min");
         assert_eq!(age("2026-11-24T09:00:00Z"), "47 h");
         assert_eq!(age("2026-11-24T10:00:00Z"), "2 d");
+    }
+
+    #[test]
+    fn nothing_of_a_tag_is_obeyed_by_a_terminal_and_columns_stay_aligned() {
+        let mut hostile = running("x\u{9b}2J\u{1b}[31m\nhint: y");
+        hostile.things[0].detail = "\u{202e}t3\n.small".to_owned();
+        hostile.advice = Some("look".to_owned());
+        let text = shown(&[hostile.clone(), saved("train")]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].starts_with("x?2J?[31m?hint: y  running  ?t3?.small  "),
+            "{text}"
+        );
+        let column = |line: &str, word: &str| line.find(word).unwrap();
+        assert_eq!(
+            column(lines[1], "running"),
+            column(lines[2], "saved"),
+            "{text}"
+        );
+        assert!(text.ends_with("\nx?2J?[31m?hint: y: look\n"), "{text}");
+        let parts = hostile.text().to_string();
+        assert!(
+            parts.starts_with("x?2J?[31m?hint: y   running, "),
+            "{parts}"
+        );
+        assert!(
+            !parts.contains(|c: char| c != '\n' && c.is_control()),
+            "{parts:?}"
+        );
     }
 }

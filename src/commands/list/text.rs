@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 
 use super::table::toned;
 use super::{BACKUP, Entry};
+use crate::report::{Text, one_line};
 
 impl Entry {
     /// The entry as text.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> Text {
+        let mut shown = Text::block(&format!("{}   ", one_line(&self.drive)));
+        shown.push(&toned(self.state));
         let mut text = format!(
-            "{}   {}, generation {}, at most ${:.2} a month",
-            self.drive,
-            toned(self.state),
-            self.generation,
-            self.dollars_a_month
+            ", generation {}, at most ${:.2} a month",
+            self.generation, self.dollars_a_month
         );
         if self.dollars_an_hour > 0.0 {
             let _ = write!(text, " and ${:.4} an hour", self.dollars_an_hour);
@@ -39,9 +39,15 @@ impl Entry {
             let _ = writeln!(
                 text,
                 "  {:9}  {}  {}, {generation}{size}{}\n{:13}since {}, {cost}",
-                line.kind, line.id, line.state, line.detail, "", line.since
+                line.kind,
+                line.id,
+                line.state,
+                one_line(&line.detail),
+                "",
+                line.since
             );
         }
-        text
+        shown.push(&Text::block(&text));
+        shown
     }
 }

@@ -7,7 +7,7 @@ use crate::cloud::folder;
 use crate::commands::{Context, block_on};
 use crate::config::Paths;
 use crate::failure::{Exit, Failure};
-use crate::report::{Report, Step};
+use crate::report::{Report, Step, Text};
 use crate::session;
 use crate::signals::{End, Job, Signal, Signals};
 
@@ -43,9 +43,10 @@ pub(in crate::commands) async fn offer(paths: &Paths, yes: bool) -> Result<Optio
     folder::check_setup(paths)?;
     let report = Report::stderr();
     let mut signals = Signals::install().map_err(anyhow::Error::from)?;
-    report.print(&format!(
-        "local drives need a machine tree and an image, built here once:\n{COST}"
-    ));
+    report.print(&Text::lines([
+        "local drives need a machine tree and an image, built here once:",
+        COST,
+    ]));
     if !yes && !session::ask(&mut signals, &report, "build them now? [y/N]", false).await {
         return Ok(None);
     }

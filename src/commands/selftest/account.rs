@@ -93,6 +93,6 @@ async fn simulation(run: &Run<'_>, owner: &str) -> Finding {
 /// Adds a line. A closed standard output must not stop the run, which still has to clean up.
 pub(super) fn add(run: &mut Run<'_>, line: Finding) {
     if let Err(failure) = run.add(line) {
-        run.report.print(&failure.to_string());
+        run.report.print(&failure.text());
     }
 }

@@ -1,6 +1,5 @@
 //! The results of a selftest: lines as text, and a JSON document.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -8,7 +7,7 @@ use serde::Serialize;
 
 use crate::cloud::Place;
 use crate::failure::{Exit, Failure};
-use crate::report;
+use crate::report::{self, Label, Text};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -82,18 +81,19 @@ impl Finding {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self) -> Text {
         let (mark, words, hint) = match &self.result {
             CheckResult::Ok { found } => ("ok", found, None),
             CheckResult::Failed { why, hint } => ("failed", why, hint.as_ref()),
             CheckResult::NotAsked { why } => ("not asked", why, None),
         };
         let words = words.replace('\n', " ");
-        let mut text = format!("{mark:9}  {:18}  {words}\n", self.name);
+        let mut text = Text::block(&format!("{mark:9}  {:18}  {words}\n", self.name));
         if let Some(hint) = hint {
             let hint = hint.replace('\n', " ");
-            let label = report::labelled("hint:");
-            let _ = writeln!(text, "{:9}  {:18}  {label} {hint}", "", "");
+            text.push(&format!("{:9}  {:18}  ", "", ""));
+            text.push(&Text::labelled(Label::Hint, &hint));
+            text.push_line("");
         }
         text
     }
