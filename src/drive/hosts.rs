@@ -17,7 +17,7 @@ use super::host_error::HostError;
 use super::subnets::Subnets;
 
 /// The host's part of a launch order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// Plain user data: boot script, authorized key, and the private half of the host key.
     pub user_data: Vec<u8>,
@@ -27,6 +27,16 @@ pub struct Prepared {
     pub first_sign: Duration,
     /// The security groups that admit this laptop; empty where none is needed.
     pub groups: Vec<GroupId>,
+}
+
+/// Without the user data, which has a private key.
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared")
+            .field("host_key", &self.host_key)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The client that has a host's lock.

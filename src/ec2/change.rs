@@ -40,7 +40,7 @@ const UNSEEN: [Duration; 4] = [
 ];
 
 /// What to launch.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LaunchOrder {
     /// Makes a repeated call return the first one's instance; at most 60 ASCII characters.
     pub client_token: String,
@@ -73,6 +73,17 @@ pub struct LaunchOrder {
     pub tags: Tags,
     /// Tags for its root disk.
     pub root_tags: Tags,
+}
+
+/// Without the user data, which has a private key.
+impl std::fmt::Debug for LaunchOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LaunchOrder")
+            .field("image", &self.image)
+            .field("instance_type", &self.instance_type)
+            .field("zone", &self.zone)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The volume to make.

@@ -66,7 +66,7 @@ pub struct Direct {
 }
 
 /// EC2, for one caller in one region. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Ec2 {
     pub(super) patient: aws_sdk_ec2::Client,
     pub(super) once: aws_sdk_ec2::Client,
@@ -86,6 +86,16 @@ pub struct Ec2 {
     source: Option<Source>,
     region: String,
     is_aws: bool,
+}
+
+/// Without its clients and credentials.
+impl std::fmt::Debug for Ec2 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ec2")
+            .field("profile", &self.profile)
+            .field("region", &self.region)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Ec2 {

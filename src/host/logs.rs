@@ -34,7 +34,8 @@ pub(crate) enum Beginning {
 }
 
 /// A piece of a run's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Piece {
     /// Whether it is of standard output, and not of standard error.
     pub(crate) is_output: bool,
@@ -113,10 +114,11 @@ impl Logs {
 }
 
 /// Reads frames however they are split.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Frames(BytesMut);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 enum Frame {
     Piece(Piece),
     /// There is nothing more.

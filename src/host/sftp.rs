@@ -94,7 +94,7 @@ pub(crate) struct Sftp {
 }
 
 /// An open file or folder there.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Handle(Bytes);
 
 /// A request that is sent, whose answer may be there already.

@@ -27,7 +27,6 @@ const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// A change under way.
-#[derive(Debug)]
 pub(super) struct Change<'a> {
     pub(super) local: &'a Local,
     pub(super) world: World,

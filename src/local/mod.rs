@@ -80,10 +80,18 @@ impl OpenOptions {
 }
 
 /// An EC2 in a folder, opened. Cheap to clone; all clones and all processes share the folder.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Local(Arc<Inner>);
 
-#[derive(Debug)]
+/// Without its state: the SDK's log has its HTTP clients as they are printed.
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local")
+            .field("region", &self.0.region)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     store: Store,
     plane: Arc<dyn Plane>,

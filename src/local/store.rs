@@ -95,7 +95,6 @@ impl std::fmt::Debug for Credentials {
 const NEW: &str = ".new-";
 
 /// The files of one state directory.
-#[derive(Debug)]
 pub(super) struct Store {
     dir: PathBuf,
     /// Whether a change must survive a power cut: not on paper.
@@ -105,7 +104,6 @@ pub(super) struct Store {
 }
 
 /// A state file's bytes, and the parsed world.
-#[derive(Debug)]
 struct Known {
     bytes: Vec<u8>,
     world: Arc<World>,

@@ -40,7 +40,6 @@ pub(crate) struct Session {
 }
 
 /// A piece of the output of a command between pipes.
-#[derive(Debug)]
 pub(crate) enum Output {
     /// A piece of its standard output.
     Stdout(Bytes),

@@ -163,7 +163,7 @@ impl Answer {
 }
 
 /// A frame for the host.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) enum Sent<'a> {
     /// The next of standard input.
     Input(&'a [u8]),
@@ -190,7 +190,8 @@ impl Sent<'_> {
 }
 
 /// What a host sent: a whole frame, or a piece of one with output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) enum Received {
     /// The next of standard output.
     Output(Bytes),
@@ -203,7 +204,7 @@ pub(super) enum Received {
 }
 
 /// Reads frames however they are split.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Decoder {
     /// A frame that is not whole, unless it is one with output.
     begun: BytesMut,

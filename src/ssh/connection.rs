@@ -55,7 +55,7 @@ pub struct Target {
 }
 
 /// The output of a command that has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Output {
     /// Exit status; 128 + n if signal n ended it.
     pub status: u32,
@@ -63,6 +63,17 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// Standard error, whole.
     pub stderr: Vec<u8>,
+}
+
+/// With the lengths of what was printed.
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output")
+            .field("status", &self.status)
+            .field("stdout", &self.stdout.len())
+            .field("stderr", &self.stderr.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// An authenticated connection. Cheap to clone; it ends when the last clone is dropped.

@@ -8,7 +8,8 @@ use bytes::{Bytes, BytesMut};
 use super::line::{Edit, Line};
 
 /// A piece of typed input: bytes for the host, or an escape.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub enum Typed {
     /// For the host.
     Send(Bytes),

@@ -7,7 +7,6 @@ use bytes::{Bytes, BytesMut};
 const LONGEST: usize = 200;
 
 /// The first line, as it arrives.
-#[derive(Debug)]
 pub(super) struct FirstLine {
     /// The beginning that it must have.
     prefix: &'static str,

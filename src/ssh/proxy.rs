@@ -164,10 +164,17 @@ impl Proxy {
 }
 
 /// The end of a command's standard error.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Stderr {
     bytes: Vec<u8>,
     is_closed: bool,
+}
+
+/// With its length.
+impl std::fmt::Debug for Stderr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Stderr({} bytes)", self.bytes.len())
+    }
 }
 
 /// Reads all of `errors` and keeps its end. A pipe that is not read would stop the command.

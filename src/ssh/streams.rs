@@ -30,7 +30,6 @@ const FULL: usize = 256 << 10;
 const DRAINED: usize = 64 << 10;
 
 /// Local input. Dropping it ends the reading; unread input stays for the next program.
-#[derive(Debug)]
 pub(super) struct Source {
     chunks: mpsc::Receiver<Bytes>,
     stop: Stop,
@@ -138,7 +137,7 @@ struct Shared {
     gate: Arc<Gate>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
     chunks: VecDeque<Bytes>,
     /// What waits while something else is shown.
@@ -150,6 +149,13 @@ struct Queue {
     failed: bool,
     /// The sink is gone.
     closed: bool,
+}
+
+/// With its length.
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Queue({} bytes)", self.length)
+    }
 }
 
 impl Sink {

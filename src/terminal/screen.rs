@@ -43,7 +43,7 @@ pub fn title(title: &str) -> String {
 }
 
 /// Watches one stream of output.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Screen {
     state: State,
     /// The parameters so far, 64 bytes at most: longer lists switch no modes.

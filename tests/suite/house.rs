@@ -2,6 +2,7 @@
 //! long a file may be.
 
 mod circles;
+mod debug;
 mod orders;
 
 use std::fs;

@@ -157,8 +157,14 @@ pub(super) struct Reply {
 }
 
 /// What is left of an answer.
-#[derive(Debug)]
 pub(super) struct Fields(Bytes);
+
+/// With its length.
+impl std::fmt::Debug for Fields {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fields({} bytes)", self.0.len())
+    }
+}
 
 /// Splits the first packet, such as an answer, off what has `arrived`, if it is whole; with the
 /// number of its request.

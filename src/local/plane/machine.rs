@@ -4,7 +4,7 @@ use super::gpu::Gpu;
 use crate::clock::BootTime;
 
 /// A machine to bring up.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// `i-…`.
     pub instance: String,
@@ -28,6 +28,16 @@ pub struct Machine {
     pub vpc_cidrs: Vec<String>,
     /// When it boots; at once if all else is ready later than that.
     pub boots: BootTime,
+}
+
+/// Without the user data, which has a private key.
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine")
+            .field("instance", &self.instance)
+            .field("image", &self.image)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A machine that is up.

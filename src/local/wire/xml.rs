@@ -3,7 +3,7 @@
 use quick_xml::escape::escape;
 
 /// One XML element of an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Xml {
     /// The element's name.
     pub name: &'static str,
@@ -13,6 +13,17 @@ pub struct Xml {
     pub children: Vec<Self>,
     /// Raw data in place of a document: a snapshot's block.
     pub data: Vec<u8>,
+}
+
+/// Without raw data.
+impl std::fmt::Debug for Xml {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Xml")
+            .field("name", &self.name)
+            .field("text", &self.text)
+            .field("children", &self.children)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Xml {
