@@ -18,6 +18,7 @@ ATTRIBUTES = struct.Struct(">IQq")
 FIRST, LAST = -(2**63), 2**63 - 1  # nanoseconds: of 1677 and 2262
 PART = b".xdrive-%d-%d.part"
 LISTED = 200 << 10  # bytes of names in an answer
+EXTENTS = 1000  # pieces of a file that one answer describes
 PIECE = 1 << 20  # bytes that are hashed at once
 REPLY = 201  # SSH_FXP_EXTENDED_REPLY
 
@@ -82,6 +83,7 @@ class Files:
             b"set@xdrive": self.set,
             b"open@xdrive": self.open,
             b"stat@xdrive": self.stat,
+            b"data@xdrive": self.data,
             b"part@xdrive": self.part,
             b"hash@xdrive": self.hash,
             b"finish@xdrive": self.finish,
@@ -212,6 +214,20 @@ class Files:
     def stat(self, request):
         """Handle: attributes."""
         return REPLY, attributes(os.fstat(self.server.file(request).descriptor))
+
+    def data(self, request):
+        """Handle, position: where what is no hole begins and ends, from there on; at most EXTENTS."""
+        descriptor, at = self.server.file(request).descriptor, request.number(">Q")
+        found = []
+        try:
+            while len(found) < EXTENTS:
+                begin = os.lseek(descriptor, at, os.SEEK_DATA)
+                at = os.lseek(descriptor, begin, os.SEEK_HOLE)
+                found.append(struct.pack(">QQ", begin, at))
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # the rest is a hole
+                raise
+        return REPLY, b"".join(found)
 
     def part(self, request):
         """The part's path: its size and a handle. No other server has it at the same time."""

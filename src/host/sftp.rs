@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use carried::carry;
+use listed::{DEPTH, Full, is_too_deep};
 use packet::{Body, Fields, Garbled, Reply, kind};
 use waiting::{Request, Waiting, lock};
 
@@ -75,6 +76,12 @@ pub(crate) enum SftpError {
 impl From<Garbled> for SftpError {
     fn from(_: Garbled) -> Self {
         Self::Garbled
+    }
+}
+
+impl From<Full> for SftpError {
+    fn from(_: Full) -> Self {
+        Self::TooMany
     }
 }
 
@@ -208,7 +215,10 @@ impl Sftp {
 
     /// All that is in a folder, each name once, as far as `listed` has room for it.
     pub(crate) async fn list(&self, path: &[u8], listed: &Listed) -> Result<Vec<Entry>, SftpError> {
-        listed::demand_depth(path)?;
+        if is_too_deep(path) {
+            let why = format!("it is more than {DEPTH} folders deep");
+            return Err(SftpError::Refused(why));
+        }
         let mut entries = Vec::new();
         let mut asked = self.extended("list@xdrive", |body| body.text(path));
         loop {
@@ -355,6 +365,31 @@ impl Sftp {
     pub(crate) async fn attributes(&self, file: &Handle) -> Result<Attributes, SftpError> {
         let asked = self.extended("stat@xdrive", |body| body.text(&file.0));
         Ok(asked.reply().await?.attributes()?)
+    }
+
+    /// Where what is no hole of a file begins and ends, from `at` on: some of it, in order; nothing
+    /// where all that is left is a hole.
+    pub(crate) async fn extents(
+        &self,
+        file: &Handle,
+        at: u64,
+    ) -> Result<Vec<(u64, u64)>, SftpError> {
+        let asked = self.extended("data@xdrive", |body| {
+            body.text(&file.0);
+            body.long(at);
+        });
+        let mut fields = asked.reply().await?;
+        let mut found = Vec::new();
+        let mut last = at;
+        while !fields.is_empty() {
+            let (begin, end) = (fields.long()?, fields.long()?);
+            if begin < last || end <= begin {
+                return Err(SftpError::Garbled);
+            }
+            last = end;
+            found.push((begin, end));
+        }
+        Ok(found)
     }
 
     /// Asks for at most [`MOST`] bytes of a file, for [`Pending::data`].

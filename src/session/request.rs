@@ -35,6 +35,10 @@ const SPARE: Duration = Duration::from_mins(1);
 /// lines, and little beside a root disk.
 pub(super) const SPOOL: u64 = 64 << 20;
 
+/// How long a command and its arguments may be, in bytes: on its way it is quoted, more than once, as one
+/// argument of a shell's, for which Linux has 128 KiB (`execve(2)`).
+const COMMAND: usize = 48 << 10;
+
 /// What a session is for, beside the command that it may have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Task {
@@ -272,8 +276,8 @@ impl Request {
         Ok(())
     }
 
-    /// Refuses what needs a terminal without one, a busy port that may not be replaced, and a
-    /// missing image file. `xdrive` begins the commands in hints.
+    /// Refuses what needs a terminal without one, a command that is too long, a busy port that may not
+    /// be replaced, and a missing image file. `xdrive` begins the commands in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.has_terminal() && !self.dry_run && !crate::terminal::is_interactive() {
             let what = if self.is_shell() { "a shell" } else { "-t" };
@@ -285,6 +289,13 @@ impl Request {
                     ),
                 ),
             );
+        }
+        let length: usize = self.command.iter().map(|word| word.len() + 1).sum();
+        if length > COMMAND {
+            let most = COMMAND >> 10;
+            let error = anyhow!("the command has {length} bytes, and {most} KiB reach a host");
+            let hint = "`xdrive cp` brings a file to the drive, and a command may read its input from a pipe";
+            return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
         if self.discard && self.fork_of.is_some() {
             let error = anyhow!("--discard is for the newest of a drive, not for NAME@N");
@@ -325,6 +336,22 @@ mod tests {
         request.options.keep = Some(LEASE / 2);
         assert_eq!(request.lease(), LEASE / 2);
         assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
+    }
+
+    #[test]
+    fn a_command_that_no_host_takes_is_refused_before_anything_is_launched() {
+        let drive = "demo".parse::<DriveName>().unwrap();
+        let check = |length| {
+            let command = vec!["echo".to_owned(), "x".repeat(length)];
+            let request = Request {
+                command,
+                ..Request::of(drive.clone(), Options::default())
+            };
+            request.check("xdrive").map_err(|it| it.error.to_string())
+        };
+        assert_eq!(check(40_000), Ok(()));
+        let error = "the command has 100006 bytes, and 48 KiB reach a host";
+        assert_eq!(check(100_000), Err(error.to_owned()));
     }
 
     #[test]

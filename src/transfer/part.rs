@@ -1,6 +1,7 @@
 //! Large files, in pieces: the part that was begun is taken up where it stopped.
 
 mod names;
+mod reading;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use super::local;
 use super::paths::{joined, split};
@@ -19,34 +19,10 @@ use super::state::{State, Stop};
 use crate::host::sftp::{Attributes, HASHED, Handle, Kind, MOST, Pending, Sftp, SftpError};
 
 use names::{own_name, part_name};
+use reading::{Reading, WINDOW, blocking};
 
 pub(super) use names::is_part;
-
-/// How many requests for a large file are under way: enough for what a connection's window takes.
-const WINDOW: usize = 32;
-
-/// Why a file was not copied, or not shown.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PartError {
-    #[error(transparent)]
-    Server(SftpError),
-    #[error(transparent)]
-    Here(io::Error),
-    #[error("it changed meanwhile")]
-    Changed,
-}
-
-impl From<SftpError> for PartError {
-    fn from(error: SftpError) -> Self {
-        Self::Server(error)
-    }
-}
-
-impl From<io::Error> for PartError {
-    fn from(error: io::Error) -> Self {
-        Self::Here(error)
-    }
-}
+pub(crate) use reading::{PartError, show};
 
 impl State {
     /// The large file at `path` was copied to `to`, with so many bytes, or was not.
@@ -64,12 +40,6 @@ impl State {
         }
         Ok(())
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 /// Whether the file `there`, in the container, and the file `here` begin with the same `length`
@@ -322,6 +292,8 @@ async fn fetch_start(
     Ok(0)
 }
 
+/// Fetches what the part lacks. A hole is not fetched: the part has it, too, and likewise what is all
+/// zeros.
 async fn fetch_rest(
     sftp: &Sftp,
     handle: &Handle,
@@ -330,122 +302,42 @@ async fn fetch_rest(
     start: u64,
     mut on_fetched: impl FnMut(u64),
 ) -> Result<(), PartError> {
-    let (pieces, mut queue) = mpsc::channel::<Bytes>(WINDOW / 4);
-    let file = Arc::clone(file);
+    let (pieces, mut queue) = mpsc::channel::<(u64, Bytes)>(WINDOW / 4);
+    let (file, size) = (Arc::clone(file), source.size);
     let writing = blocking(move || {
-        let mut at = start;
-        while let Some(piece) = queue.blocking_recv() {
-            // What is all zeros stays a hole.
+        while let Some((at, piece)) = queue.blocking_recv() {
             if piece.iter().any(|byte| *byte != 0) {
                 file.write_all_at(&piece, at)?;
             }
-            at += piece.len() as u64;
         }
-        // Longer only by a hole at the end: a part that is whole has all of it.
-        if at > file.metadata()?.len() {
-            file.set_len(at)?;
-        }
-        Ok(())
+        Ok(file)
     });
     let reading = async {
-        let mut reading = Reading::new(sftp, handle, (start, source.size));
-        while let Some(piece) = reading.next().await? {
-            let length = piece.len() as u64;
+        let mut reading = Reading::new(sftp, handle, (start, size));
+        if sftp.frozen().is_none() {
+            reading.skip_holes();
+        }
+        let mut fetched = start;
+        while let Some((at, piece)) = reading.next().await? {
+            let end = at + piece.len() as u64;
             // The writing failed, which is the error.
-            if pieces.send(piece).await.is_err() {
+            if pieces.send((at, piece)).await.is_err() {
                 break;
             }
-            on_fetched(length);
+            on_fetched(end - fetched);
+            fetched = end;
         }
         drop(pieces);
         Ok::<_, PartError>(())
     };
     let (read, written) = tokio::join!(reading, writing);
     read?;
-    Ok(written?)
-}
-
-/// A file that is read in order, while the next requests are under way.
-struct Reading<'a> {
-    sftp: &'a Sftp,
-    file: &'a Handle,
-    under_way: VecDeque<(Pending, u64)>,
-    /// What to ask for next.
-    at: u64,
-    size: u64,
-}
-
-impl<'a> Reading<'a> {
-    /// Reads `file`, which is to have `size` bytes, from `start` on.
-    fn new(sftp: &'a Sftp, file: &'a Handle, (start, size): (u64, u64)) -> Self {
-        Self {
-            sftp,
-            file,
-            under_way: VecDeque::new(),
-            at: start,
-            size,
-        }
+    let file = written?;
+    // Shorter only by a hole at the end: a part that is whole has all of it.
+    if file.metadata()?.len() < size {
+        file.set_len(size)?;
     }
-
-    /// The next piece; none at the end.
-    async fn next(&mut self) -> Result<Option<Bytes>, PartError> {
-        while self.at < self.size && self.under_way.len() < WINDOW {
-            let length = (self.size - self.at).min(MOST as u64);
-            let asked = u32::try_from(length).unwrap_or(u32::MAX);
-            let pending = self.sftp.read(self.file, self.at, asked);
-            self.under_way.push_back((pending, length));
-            self.at += length;
-        }
-        let Some((pending, length)) = self.under_way.pop_front() else {
-            return Ok(None);
-        };
-        let piece = pending.data().await?;
-        if piece.len() as u64 != length {
-            return Err(PartError::Changed);
-        }
-        Ok(Some(piece))
-    }
-
-    /// The next piece of a file whose size says nothing; none at the end.
-    async fn next_of_any_size(&mut self) -> Result<Option<Bytes>, PartError> {
-        let asked = u32::try_from(MOST).unwrap_or(u32::MAX);
-        let piece = self.sftp.read(self.file, self.at, asked).data().await?;
-        self.at += piece.len() as u64;
-        Ok((!piece.is_empty()).then_some(piece))
-    }
-}
-
-/// Whether the size of the file at `path` says nothing: the kernel makes its content when it is read,
-/// with a size of 0 in `/proc` and that of a page in `/sys`.
-fn is_of_any_size(path: &[u8], source: &Attributes) -> bool {
-    source.size == 0 || path.starts_with(b"/proc/") || path.starts_with(b"/sys/")
-}
-
-/// Passes the content of the file at `path` to `write`, which may block. Its first error ends it.
-pub(crate) async fn show(
-    sftp: &Sftp,
-    path: &[u8],
-    write: fn(&[u8]) -> io::Result<()>,
-) -> Result<(), PartError> {
-    let found = sftp.look(path, true).await?.ok_or(SftpError::Missing)?;
-    if found.attributes.kind() == Kind::Folder {
-        return Err(SftpError::Refused("it is a folder".to_owned()).into());
-    }
-    let (file, source) = sftp.open_file(path).await?;
-    let mut reading = Reading::new(sftp, &file, (0, source.size));
-    let is_of_any_size = is_of_any_size(path, &source);
-    loop {
-        let piece = if is_of_any_size {
-            reading.next_of_any_size().await?
-        } else {
-            reading.next().await?
-        };
-        let Some(piece) = piece else {
-            return Ok(sftp.close(&file).await?);
-        };
-        // A reader that takes nothing for a while does not hold up the connection.
-        blocking(move || write(&piece)).await?;
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Entry, SftpError};
+use super::packet::Entry;
+
+/// More was listed than there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
 
 /// The most entries that one command lists: some 300 bytes are kept for each.
 const ENTRIES: u64 = 5_000_000;
@@ -14,7 +18,7 @@ const BYTES: u64 = 512 << 20;
 const ANSWERS: u64 = 100_000;
 
 /// How deep a folder may be: what is done below it is done by recursion, and its paths are kept.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 
 /// What one command has listed, or one round of it.
 #[derive(Debug)]
@@ -51,13 +55,13 @@ impl Listed {
     }
 
     /// Takes an entry, if there is room for it.
-    pub(super) fn add(&self, entry: &Entry) -> Result<(), SftpError> {
+    pub(super) fn add(&self, entry: &Entry) -> Result<(), Full> {
         let bytes = (entry.name.len() + entry.target.len()) as u64;
         demand(count(&self.entries, 1) <= self.most && count(&self.bytes, bytes) <= BYTES)
     }
 
     /// Takes an answer that is not the last one of its folder.
-    pub(super) fn answer(&self) -> Result<(), SftpError> {
+    pub(super) fn answer(&self) -> Result<(), Full> {
         demand(count(&self.answers, 1) <= ANSWERS)
     }
 }
@@ -66,21 +70,11 @@ fn count(total: &AtomicU64, more: u64) -> u64 {
     total.fetch_add(more, Ordering::Relaxed) + more
 }
 
-fn demand(has_room: bool) -> Result<(), SftpError> {
-    if has_room {
-        Ok(())
-    } else {
-        Err(SftpError::TooMany)
-    }
+fn demand(has_room: bool) -> Result<(), Full> {
+    if has_room { Ok(()) } else { Err(Full) }
 }
 
-/// Refuses a folder that is too deep.
-pub(super) fn demand_depth(path: &[u8]) -> Result<(), SftpError> {
-    let depth = path.split(|byte| *byte == b'/').count();
-    if depth <= DEPTH {
-        return Ok(());
-    }
-    Err(SftpError::Refused(format!(
-        "it is more than {DEPTH} folders deep"
-    )))
+/// Whether a folder is too deep.
+pub(super) fn is_too_deep(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').count() > DEPTH
 }

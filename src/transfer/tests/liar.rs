@@ -146,6 +146,18 @@ impl Liar {
                 fields.push(handle());
                 (201, fields)
             }
+            "data@xdrive" => {
+                let at = (u64::from(request.number()) << 32) + u64::from(request.number());
+                let size = content(&file).len() as u64;
+                let is_left = at < size;
+                (
+                    201,
+                    [Long(at), Long(size)]
+                        .into_iter()
+                        .filter(|_| is_left)
+                        .collect(),
+                )
+            }
             "stat@xdrive" => (201, attributes(FILE, content(&file).len() as u64)),
             "part@xdrive" => (201, vec![Long(0), handle()]),
             "hash@xdrive" => (201, vec![Raw(vec![0; 32])]),

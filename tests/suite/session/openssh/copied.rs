@@ -156,12 +156,23 @@ fn everything_is_copied_there_and_back_and_nothing_twice() {
     assert_eq!(fs::read(copied.join("link/gr\u{fc}n")).unwrap(), b"x");
     site.run(&["cp", "./c:d", "demo:renamed"]).is(0);
     assert_eq!(fs::read(work.join("renamed")).unwrap(), b"here");
-    // A link at the destination is replaced, and what it leads to is not written to.
+    // A link that is named is written through; one in the folder that is named is replaced.
+    symlink("renamed", work.join("named")).unwrap();
+    fs::write(site.path("through"), "through").unwrap();
+    site.run(&["cp", "through", "demo:named"]).is(0);
+    assert_eq!(fs::read(work.join("renamed")).unwrap(), b"through");
+    fs::write(site.path("target"), "old").unwrap();
+    symlink("target", site.path("named")).unwrap();
+    site.run(&["cp", "demo:named", "named"]).is(0);
+    assert_eq!(fs::read(site.path("target")).unwrap(), b"through");
+    assert!(site.path("named").is_symlink() && work.join("named").is_symlink());
+    fs::write(work.join("renamed"), "here").unwrap();
     symlink("renamed", work.join("leads")).unwrap();
     fs::write(site.path("leads"), "not there").unwrap();
     site.run(&["cp", "leads", "demo:"]).is(0);
     assert_eq!(fs::read(work.join("renamed")).unwrap(), b"here");
     assert_eq!(fs::read(work.join("leads")).unwrap(), b"not there");
+    opens_no_device(&site);
     refuses(&site, &work);
     leaves_alone(&site, &work);
     end(&site, lead);
@@ -198,6 +209,26 @@ fn refuses(site: &Site, work: &Path) {
         .reports("not copied: pipe: it is no file, folder or link\n")
         .reports("error: 2 files or folders were not copied\n");
     assert_eq!(fs::read(work.join("odd/well")).unwrap(), b"well");
+}
+
+/// Checks that no device of the drive's opens anything, in its host or in its container.
+fn opens_no_device(site: &Site) {
+    let init = recorded(site, "init.json").as_raw_nonzero();
+    let mounts = fs::read_to_string(format!("/proc/{init}/mountinfo")).unwrap();
+    let drive = mounts.lines().find(|line| line.contains(" /v1 ")).unwrap();
+    assert!(drive.contains(",nodev"), "{drive}");
+    let device = drive.split(' ').nth(2).unwrap();
+    let mut works = 0;
+    for process in fs::read_dir("/proc").unwrap() {
+        let mounts = process.unwrap().path().join("mountinfo");
+        for line in fs::read_to_string(mounts).unwrap_or_default().lines() {
+            if line.contains(&format!(" {device} ")) && line.contains(" /work ") {
+                assert!(line.contains(",nodev"), "{line}");
+                works += 1;
+            }
+        }
+    }
+    assert!(works > 0, "no container has /work");
 }
 
 /// Checks that what was there keeps what no copy is to change, and what is odd is read all the same.
