@@ -78,3 +78,40 @@ fn demand(has_room: bool) -> Result<(), Full> {
 pub(super) fn is_too_deep(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').count() > DEPTH
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::sftp::Attributes;
+
+    #[test]
+    fn what_is_listed_is_bounded_by_number_by_bytes_and_by_depth() {
+        let entry = |target: usize| Entry {
+            name: b"a".to_vec(),
+            attributes: Attributes {
+                mode: 0o120_777,
+                size: 1,
+                changed: 0,
+            },
+            target: vec![b'x'; target],
+        };
+        let until_full = |listed: &Listed, entry: &Entry| {
+            (0_u64..)
+                .take_while(|_| listed.add(entry) == Ok(()))
+                .count()
+        };
+        let few = Listed::bounded(10);
+        assert_eq!(until_full(&few, &entry(0)), 10);
+        // From the beginning on.
+        few.begin();
+        assert_eq!(until_full(&few, &entry(0)), 10);
+        let long = until_full(&Listed::default(), &entry(4095));
+        assert_eq!(long, 512 << 20 >> 12);
+        // A server that never ends a listing without names.
+        let listed = Listed::default();
+        let answers = (0_u64..).take_while(|_| listed.answer() == Ok(()));
+        assert_eq!(answers.count() as u64, ANSWERS);
+        assert!(!is_too_deep(&b"a/".repeat(DEPTH - 1)));
+        assert!(is_too_deep(&b"a/".repeat(DEPTH)));
+    }
+}
