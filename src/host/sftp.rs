@@ -10,8 +10,6 @@
 mod carried;
 mod listed;
 mod packet;
-#[cfg(test)]
-mod piped;
 mod served;
 mod waiting;
 
@@ -32,8 +30,6 @@ use crate::ssh::{Ssh, SshError};
 
 pub(crate) use listed::Listed;
 pub(crate) use packet::{Attributes, Entry, Kind};
-#[cfg(test)]
-pub(crate) use piped::Peer;
 pub(crate) use served::Files;
 
 /// The most data in a request or an answer, in bytes: the server takes 255 KiB, and whole pages are
@@ -498,3 +494,6 @@ fn in_lower_case(words: &str) -> String {
     let first = letters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
 }
+
+#[cfg(test)]
+pub(crate) mod piped;

@@ -214,7 +214,7 @@ fn keep(file: &File, attributes: &Attributes) -> io::Result<()> {
     file.set_times(FileTimes::new().set_accessed(time).set_modified(time))
 }
 
-/// The same, of a file or folder that is there, and of nothing else: a link could lead to any other.
+/// Sets them of a file or folder that is there, and of nothing else: a link could lead to any other.
 pub(super) fn set(path: &Path, attributes: &Attributes) -> io::Result<()> {
     let file = OpenOptions::new()
         .read(true)

@@ -22,15 +22,6 @@ impl Servers {
         }
     }
 
-    /// With room for so many entries of folders.
-    #[cfg(test)]
-    pub(super) fn bounded(all: Vec<Sftp>, most: u64) -> Self {
-        Self {
-            listed: Arc::new(Listed::bounded(most)),
-            ..Self::new(all)
-        }
-    }
-
     /// The one whose turn it is.
     pub(crate) fn one(&self) -> &Sftp {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
@@ -45,5 +36,16 @@ impl Servers {
     /// Everything is listed again.
     pub(super) fn begin(&self) {
         self.listed.begin();
+    }
+}
+
+#[cfg(test)]
+impl Servers {
+    /// With room for so many entries of folders.
+    pub(super) fn bounded(all: Vec<Sftp>, most: u64) -> Self {
+        Self {
+            listed: Arc::new(Listed::bounded(most)),
+            ..Self::new(all)
+        }
     }
 }

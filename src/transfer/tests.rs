@@ -25,7 +25,7 @@ struct Tree {
     nodes: Vec<(&'static str, u32, u64, Bytes)>,
     /// Where the links lead.
     targets: Vec<(&'static str, &'static str)>,
-    /// What every path that begins with `~` is said to be.
+    /// The path for every one that begins with `~`.
     expands: &'static str,
     /// Where in a file the connection ends.
     lost_at: u64,

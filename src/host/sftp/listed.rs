@@ -20,7 +20,7 @@ const ANSWERS: u64 = 100_000;
 /// How deep a folder may be: what is done below it is done by recursion, and its paths are kept.
 pub(super) const DEPTH: usize = 256;
 
-/// What one command has listed, or one round of it.
+/// The count of what one command has listed, or one round of it.
 #[derive(Debug)]
 pub(crate) struct Listed {
     /// How many entries there may be.

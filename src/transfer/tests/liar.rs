@@ -22,7 +22,7 @@ pub(super) enum Field {
 }
 pub(super) use Field::{Byte, Long, Number, Raw, Text};
 
-/// What is wrong with the answers to one kind of request.
+/// The wrong in the answers to one kind of request.
 #[derive(Debug, Clone)]
 pub(super) enum Lie {
     None,
@@ -44,7 +44,7 @@ pub(super) enum Lie {
     Deep,
 }
 
-/// What was asked for: the kind of the request, or its name.
+/// A request's name, or its kind as a number.
 pub(super) type Asked = String;
 
 /// The request that is read: what is left of it.
@@ -98,7 +98,7 @@ fn last(path: &[u8]) -> String {
 pub(super) struct Liar {
     pub(super) asked: Asked,
     pub(super) lie: Lie,
-    /// What was answered without a lie.
+    /// The first honest answer to each.
     pub(super) seen: Arc<Mutex<BTreeMap<Asked, Vec<Field>>>>,
     pub(super) listed: usize,
 }

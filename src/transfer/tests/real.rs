@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use super::super::place::path;
 use super::super::{Order, Servers, Transfer, local};
-use crate::host::sftp::{Attributes, MOST, Peer, Sftp, SftpError};
+use crate::host::sftp::piped::Peer;
+use crate::host::sftp::{Attributes, MOST, Sftp, SftpError};
 
 /// The server's process, which ends with it.
 struct Server(Child);
@@ -64,7 +65,7 @@ fn down(from: &Path, to: &Path) -> Transfer {
     Transfer::new(Order::Down { sources, to }, false)
 }
 
-/// What is in a folder: content, target, or kind.
+/// The content of a folder's files, the targets of links, the kinds of all else.
 fn tree(top: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![top.to_owned()];

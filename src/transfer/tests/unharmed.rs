@@ -13,7 +13,8 @@ use tokio::time::timeout;
 
 use super::super::{Order, Servers, Sync, Transfer};
 use super::liar::{Asked, Byte, FOLDER, Field, LINK, Liar, Lie, Long, Number, Raw, Text};
-use crate::host::sftp::{Peer, Sftp};
+use crate::host::sftp::Sftp;
+use crate::host::sftp::piped::Peer;
 
 /// How long a server may be silent here.
 const SILENCE: Duration = Duration::from_millis(200);
@@ -24,7 +25,7 @@ const ENTRIES: u64 = 300;
 /// How long a copy may take that a liar answers.
 const BOUND: Duration = Duration::from_mins(1);
 
-/// What can be said in place of a field.
+/// Lies in place of a field.
 fn instead(field: &Field) -> Vec<Field> {
     let long = [vec![b'x'; 300], vec![b'y'; 100_000]];
     let texts: [&[u8]; 11] = [
@@ -92,7 +93,7 @@ fn lies(seen: &BTreeMap<Asked, Vec<Field>>) -> Vec<(Asked, Lie)> {
     lies
 }
 
-/// What is around the destination, which is `home` or in it.
+/// Makes the surroundings of the destination, which is `home` or in it.
 fn surroundings(top: &Path) {
     fs::create_dir_all(top.join(".ssh")).unwrap();
     fs::create_dir_all(top.join("home/.ssh")).unwrap();
@@ -147,7 +148,7 @@ fn snapshot(top: &Path, named: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, (u32, i6
 struct Scenario {
     sources: &'static [&'static str],
     to: &'static str,
-    /// What may change here.
+    /// The paths here that may change.
     named: &'static [&'static str],
 }
 
