@@ -2,6 +2,7 @@
 //! in one field, huge, repeated, late or never.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ pub(super) const FILE: u32 = 0o100_644;
 pub(super) const LINK: u32 = 0o120_777;
 
 /// A field of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Field {
     Byte(u8),
     Number(u32),
@@ -21,6 +22,21 @@ pub(super) enum Field {
     Raw(Vec<u8>),
 }
 pub(super) use Field::{Byte, Long, Number, Raw, Text};
+
+impl fmt::Debug for Field {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Byte(number) => write!(to, "{number}"),
+            Number(number) => write!(to, "{number:#o}"),
+            Long(number) => write!(to, "{number}"),
+            Text(bytes) | Raw(bytes) => {
+                let length = bytes.len();
+                let some = bytes[..length.min(30)].escape_ascii();
+                write!(to, "{length} bytes, {some}")
+            }
+        }
+    }
+}
 
 /// The wrong in the answers to one kind of request.
 #[derive(Debug, Clone)]
