@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 37] = [
+const SCRIPTS: [(&str, &str); 38] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("reserve", include_str!("../../shell/host/reserve")),
@@ -21,6 +21,10 @@ const SCRIPTS: [(&str, &str); 37] = [
     (
         "engine_settings.py",
         include_str!("../../shell/host/engine_settings.py"),
+    ),
+    (
+        "engine_store.py",
+        include_str!("../../shell/host/engine_store.py"),
     ),
     ("gpu", include_str!("../../shell/host/gpu")),
     ("mounts", include_str!("../../shell/host/mounts")),

@@ -48,6 +48,8 @@ pub struct MountedDrive {
     pub recorded: Option<Generation>,
     /// The image that its container was made from (as in [`super::scripts::Image`]), if it has one.
     pub source: Option<String>,
+    /// How many containers, plugins and swarms that xdrive did not make dockerd was kept from starting.
+    pub held: u32,
     /// The machine's GPUs.
     pub gpus: Gpus,
     /// How many bytes may wait to be written to it; none if that could not be limited.
@@ -95,6 +97,10 @@ impl MountedDrive {
             formatted: facts.yes("formatted"),
             recorded: facts.get("recorded").and_then(|text| text.parse().ok()),
             source: facts.get("source").map(str::to_owned),
+            held: facts
+                .get("held")
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
             gpus: match facts.require::<String>("gpus")?.as_str() {
                 "none" => Gpus::None,
                 "yes" => Gpus::Waiting,

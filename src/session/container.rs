@@ -85,7 +85,7 @@ pub(super) async fn enter(
     let wanted = request.options.image.as_deref();
     let known = mounted.source.as_deref();
     let asked = match (wanted, known) {
-        (None, None) => Some(first_image(request, own, cloud)?),
+        (None, None) => Some(first_image(request, own, &cloud.image)?),
         (wanted, _) => wanted.map(Asked::Here),
     };
     let (image, ()) = tokio::try_join!(

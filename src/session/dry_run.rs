@@ -269,7 +269,7 @@ impl Session {
             Some(asked) => (asked, ", unless it was made from that"),
             None if named.is_some() => return Ok(()),
             None if self.begins_anew(found) => (Asked::Here(&self.cloud.image), ""),
-            None => match first_image(request, &found.settings, &self.cloud) {
+            None => match first_image(request, &found.settings, &self.cloud.image) {
                 Ok(asked @ Asked::Tag(_)) => (asked, ", if it has none yet"),
                 // Whether it has none yet is known once it is mounted.
                 Ok(Asked::Here(_)) | Err(_) => return Ok(()),

@@ -7,7 +7,6 @@ use anyhow::anyhow;
 
 use super::request::{Named, Request};
 use super::{build, container_failure, pull};
-use crate::cloud::Cloud;
 use crate::drive::tags::Settings;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
@@ -29,12 +28,12 @@ pub(super) enum Asked<'a> {
 pub(super) fn first_image<'a>(
     request: &'a Request,
     own: &Settings,
-    cloud: &'a Cloud,
+    default: &'a str,
 ) -> Result<Asked<'a>, Failure> {
     let configured = request.options.new_image.as_deref();
     match own.image() {
         Ok(Some(own)) if configured != Some(own.as_str()) => Ok(Asked::Tag(own)),
-        Ok(_) => Ok(Asked::Here(configured.unwrap_or(&cloud.image))),
+        Ok(_) => Ok(Asked::Here(configured.unwrap_or(default))),
         Err(error) => {
             let drive = &request.drive;
             let error = anyhow!("{drive} has no container yet, and {error}");
@@ -170,4 +169,55 @@ pub(super) async fn image(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     step.done(&format!("loaded the image {name}"));
     Ok(Image::Loaded(loaded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Options;
+    use crate::ec2::Tags;
+
+    fn named(tag: Option<&str>, configured: Option<&str>) -> Result<String, Failure> {
+        let options = Options {
+            new_image: configured.map(str::to_owned),
+            ..Options::default()
+        };
+        let request = Request::of("demo".parse().unwrap(), options);
+        let tags: Tags = tag
+            .map(|tag| ("xdrive:image".to_owned(), tag.to_owned()))
+            .into_iter()
+            .collect();
+        let asked = first_image(&request, &Settings::read(&tags), "the-default")?;
+        Ok(match asked {
+            Asked::Here(image) => format!("here: {image}"),
+            Asked::Tag(image) => format!("tag: {image}"),
+        })
+    }
+
+    #[test]
+    fn an_image_is_this_computers_only_if_it_was_named_here() {
+        let own = |tag, configured| named(tag, configured).unwrap();
+        assert_eq!(own(None, None), "here: the-default");
+        assert_eq!(own(None, Some("./mine.tar")), "here: ./mine.tar");
+        assert_eq!(own(Some("ghcr.io/a/b:c"), None), "tag: ghcr.io/a/b:c");
+        let both = own(Some("ghcr.io/a/b:c"), Some("ghcr.io/a/other"));
+        assert_eq!(both, "tag: ghcr.io/a/b:c");
+        let same = own(Some("ghcr.io/a/b:c"), Some("ghcr.io/a/b:c"));
+        assert_eq!(same, "here: ghcr.io/a/b:c");
+    }
+
+    #[test]
+    fn a_tag_that_stands_for_a_file_opens_none_and_says_what_helps() {
+        for tag in [
+            "/etc/passwd",
+            "~/.aws/credentials",
+            "./x.tar",
+            "a/Dockerfile",
+            "@file",
+        ] {
+            let failure = named(Some(tag), Some("python")).unwrap_err();
+            assert_eq!(failure.exit, Exit::Config, "{tag}");
+            assert_eq!(failure.hint.as_deref(), Some("--image names it"));
+        }
+    }
 }

@@ -82,6 +82,13 @@ impl Session {
             let host = instance.id.of(&self.request.drive);
             return Ending::Failed(anyhow!("the connection to {host} was lost").into());
         };
+        if mounted.held > 0 {
+            self.report.print(&format!(
+                "warning: not started, since xdrive did not make them and no container of the drive has \
+                 Docker's socket (--docker): {} containers, plugins or swarms that are on the drive",
+                mounted.held
+            ));
+        }
         if mounted.dirty_bytes.is_none() {
             self.report.warn(
                 "this host could not limit its unwritten data: saving may take longer \

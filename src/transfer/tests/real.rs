@@ -231,12 +231,17 @@ async fn the_file_server_has_the_rights_for_files_alone_and_is_traced_by_nobody(
         let part = sftp.open_part(&bytes(path)).await;
         assert!(
             matches!(part, Err(SftpError::Refused(_) | SftpError::Missing)),
-            "{part:?}"
+            "{:?}",
+            part.err()
         );
     }
     for path in [&device, &pipe] {
         let opened = sftp.open_file(&bytes(path)).await;
-        assert!(matches!(opened, Err(SftpError::Refused(_))), "{opened:?}");
+        assert!(
+            matches!(opened, Err(SftpError::Refused(_))),
+            "{:?}",
+            opened.err()
+        );
     }
     let attributes = local::look(&file, false).unwrap().unwrap().attributes;
     let mode = fs::metadata(&file).unwrap().mode();

@@ -19,4 +19,5 @@ mod network;
 mod notice;
 mod pulls;
 mod reboot;
+mod strangers;
 mod volumes;

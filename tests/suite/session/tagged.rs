@@ -9,7 +9,8 @@ use xdrive::ids::SnapshotId;
 use super::simulated::{
     connect, count, dry_run, in_the_cloud, paper, traced, with_snapshot, with_volume,
 };
-use super::site::Site;
+use super::site::{SESSION, Site};
+use super::tree::inside;
 use harness::cloud::{self, made_snapshot, until_available};
 use harness::evidence::may_delete;
 use harness::{DEADLINE, eventually_within};
@@ -264,4 +265,33 @@ fn a_tag_that_is_no_drives_name_is_not_completed_and_in_no_hint() {
             fs::write(file.unwrap().path(), format!("[\"{evil}\", \"demo\"]")).unwrap();
         }
     }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_file_that_a_tag_names_stays_on_this_computer() {
+    let site = Site::new();
+    let image = site.image();
+    let mut pty = site.in_terminal(&["connect", "demo", "--image", &image]);
+    pty.see_within(SESSION, "# ");
+    pty.type_in("\r~d");
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    // As a drive whose container was never made, or somebody's who wants one made of that file.
+    inside(&site, "rm /v1/xdrive/source");
+    site.run(&["stop", "demo"]).is(0);
+    let secret = site.home().join("credentials");
+    fs::write(&secret, "aws_secret_access_key = hush\n").unwrap();
+    in_the_cloud(&site, async |ec2| {
+        let saved = ec2.snapshots("demo").await.unwrap().remove(0);
+        let tags = cloud::tags(&[("xdrive:image", secret.to_str().unwrap())]);
+        ec2.tag(saved.id.as_str(), &tags).await.unwrap();
+    });
+    let ended = site.run(&["connect", "demo", "--", "true"]);
+    ended
+        .is(78)
+        .reports("demo has no container yet, and its tag xdrive:image stands for a file")
+        .reports("hint: --image names it");
+    assert!(!ended.stderr.contains("load the image"), "{}", ended.stderr);
+    let made = ["connect", "demo", "--image", &image, "--", "cat", "/work/x"];
+    assert_ne!(site.run(&made).code(), 78);
 }
