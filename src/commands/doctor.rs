@@ -288,11 +288,16 @@ async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
     }
 }
 
-/// Existing instances, volumes and snapshots of xdrive's to try calls on.
+/// Existing instances, volumes and snapshots of the caller's to try calls on: on another's they may
+/// rightly be denied (`xdrive policy --own`).
 async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
     let ec2 = &cloud.ec2;
     // A list that is denied gives no targets; the check of that list reports it.
-    let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
+    let (mut instances, mut volumes, mut snapshots) = ec2.everything().await.unwrap_or_default();
+    let is_own = |tags: &Tags| tags::owner(tags) == owner;
+    instances.retain(|it| is_own(&it.tags));
+    volumes.retain(|it| is_own(&it.tags));
+    snapshots.retain(|it| is_own(&it.tags));
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
     let terms = Terms {
         requirements: Requirements::AtLeast(Resources::DEFAULT),

@@ -134,7 +134,13 @@ fn partition(args: &Args, owner: Option<&str>) -> Result<Option<Partition>, Fail
 pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
     let Grants { role, keys, owner } = grants;
     let mut statements = Statements::default();
+    // An owner's tag tells the resources apart, and a policy is short.
+    let whole = json!(format!("arn:{partition}:ec2:*:*:*"));
     let arns = |kinds: &[&str]| arns(partition, kinds);
+    let arns_of = |kinds: &[&str], ids| match owner {
+        Some(_) => whole.clone(),
+        None => arns_of(partition, kinds, ids),
+    };
     let carried = |tag| owner.map_or_else(|| carries(tag), |owner| equals("Resource", owner));
     let asked = |tag| owner.map_or_else(|| asks_for(tag), |owner| equals("Request", owner));
     let mut creating = Vec::new();
@@ -152,18 +158,19 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
         for (role, kinds) in by_role {
             match role {
                 Role::Any => statements.allow(&action, &json!("*"), &Value::Null),
-                Role::Tagged(tag) => statements.allow(&action, &arns(&kinds), &carried(tag)),
                 Role::Used => statements.allow(&action, &arns(&kinds), &Value::Null),
-                Role::New(tag) => statements.allow(&action, &arns(&kinds), &asked(tag)),
+                Role::Tagged(tag) => {
+                    statements.allow(&action, &arns_of(&kinds, "*"), &carried(tag));
+                }
+                Role::New(tag) => statements.allow(&action, &arns_of(&kinds, "*"), &asked(tag)),
                 Role::Copied(tag) => {
-                    let new = arns_of(partition, &kinds, NEW_COPY);
-                    statements.allow(&action, &new, &asked(tag));
+                    statements.allow(&action, &arns_of(&kinds, NEW_COPY), &asked(tag));
                 }
                 Role::Original => {
                     // Tags of the account's other snapshots are not xdrive's to ask for: `adopt`
                     // copies what is no drive's. With --own it cannot.
                     let condition = owner.map_or(Value::Null, |owner| equals("Resource", owner));
-                    statements.allow(&action, &arns_of(partition, &kinds, ORIGINAL), &condition);
+                    statements.allow(&action, &arns_of(&kinds, ORIGINAL), &condition);
                 }
             }
             if let Role::New(_) | Role::Copied(_) = role {
@@ -274,7 +281,9 @@ impl Statements {
         if let Some(statement) = self.0.iter_mut().find(same)
             && let Some(actions) = statement["Action"].as_array_mut()
         {
-            actions.push(json!(action));
+            if !actions.contains(&json!(action)) {
+                actions.push(json!(action));
+            }
             return;
         }
         let mut statement = json!({"Effect": "Allow", "Action": [action], "Resource": resource});

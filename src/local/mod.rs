@@ -21,6 +21,7 @@ mod faults;
 mod interrupt;
 pub mod plane;
 mod records;
+mod rights;
 mod settings;
 pub mod setup;
 mod store;
@@ -41,6 +42,7 @@ pub use store::{Credentials, StoreError};
 use crate::clock::Clock;
 use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
+use rights::Rights;
 use store::Store;
 use wire::{ApiError, Params, Xml};
 
@@ -106,6 +108,7 @@ struct Inner {
     /// The VPC's address ranges, the first one first.
     vpc_cidrs: Vec<String>,
     caller: String,
+    rights: Rights,
     gpu: Gpu,
     plan: Plan,
     boots: BTreeMap<String, Boots>,
@@ -176,6 +179,10 @@ impl Local {
             vpc_cidrs: std::iter::once(catalog::VPC_CIDR.to_owned())
                 .chain(settings.secondary_cidrs.into_iter().flatten())
                 .collect(),
+            rights: Rights::read(
+                settings.policy.as_deref(),
+                settings.control_policy.as_deref(),
+            )?,
             caller: settings
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),

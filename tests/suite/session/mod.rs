@@ -4,6 +4,7 @@ mod account;
 mod addresses;
 mod adopted;
 mod afar;
+mod allowed;
 mod along;
 mod arch;
 mod asleep;
