@@ -321,10 +321,15 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
             .as_ref()
             .map_or_else(|| TRIED.to_owned(), |pool| pool.instance_type.clone()),
         zone: pool.and_then(|pool| pool.zone),
-        tags: Tags::from([
-            (tags::DRIVE.to_owned(), "doctor".to_owned()),
-            (tags::OWNER.to_owned(), owner.to_owned()),
-        ]),
+        tags: cloud
+            .tags
+            .clone()
+            .into_iter()
+            .chain([
+                (tags::DRIVE.to_owned(), "doctor".to_owned()),
+                (tags::OWNER.to_owned(), owner.to_owned()),
+            ])
+            .collect(),
         instance: instances.into_iter().next(),
         volume: volumes.into_iter().next().map(|volume| volume.id),
         device: DEVICE.to_owned(),

@@ -73,6 +73,8 @@ pub struct LaunchOrder {
     pub tags: Tags,
     /// Tags for its root disk.
     pub root_tags: Tags,
+    /// Tags for its network interface, if it is to have some.
+    pub interface_tags: Tags,
 }
 
 /// Without the user data, which has a private key.
@@ -153,6 +155,10 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::Instance, &order.tags))
             .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
             .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
+        if !order.interface_tags.is_empty() {
+            let tags = tagged(ResourceType::NetworkInterface, &order.interface_tags);
+            request = request.tag_specifications(tags);
+        }
         if let Some(device) = &order.root_device {
             // All else stays as the image has it.
             let encrypted = EbsBlockDevice::builder().encrypted(true).build();

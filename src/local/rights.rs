@@ -92,15 +92,16 @@ fn refused(caller: &str, ask: &Ask, why: &str) -> ApiError {
         "User: {caller} is not authorized to perform: {action} on resource: {resource} {why}"
     );
     let (code, message) = match action.split(':').next() {
-        Some("ec2") => (
+        Some("ec2-instance-connect") => ("AuthException", words),
+        Some("ebs" | "servicequotas") => ("AccessDeniedException", words),
+        // Of EC2's own calls, also where they need another service's right.
+        _ => (
             "UnauthorizedOperation",
             format!(
                 "You are not authorized to perform this operation. {words}. Encoded authorization \
                  failure message: AbCdEf"
             ),
         ),
-        Some("ec2-instance-connect") => ("AuthException", words),
-        _ => ("AccessDeniedException", words),
     };
     ApiError {
         status: 403,

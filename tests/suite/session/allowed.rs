@@ -122,12 +122,12 @@ async fn tried(ec2: &Ec2, volume: &VolumeId, snapshot: &SnapshotId) -> Vec<(&'st
     let claim: Tags = tags(&[("xdrive:owner", BOB)]);
     let other: Tags = tags(&[("xdrive:drive", "mine")]);
     let taken = tags(&[("Name", "x"), ("xdrive:drive", "x"), ("xdrive:owner", BOB)]);
-    let host = ec2.launch(&xdrive::ec2::LaunchOrder {
+    let order = xdrive::ec2::LaunchOrder {
         tags: taken.clone(),
         root_tags: taken.clone(),
         ..launch_order("bob's")
-    });
-    let host = host.await.unwrap();
+    };
+    let host = ec2.launch(&order).await.unwrap();
     let mut errors = vec![
         of(ec2.tag(volume.as_str(), &claim).await.unwrap_err()),
         of(ec2.tag(snapshot.as_str(), &other).await.unwrap_err()),
@@ -205,10 +205,7 @@ fn doctor_tries_no_right_on_what_is_another_ones() {
         !doctor.stdout.contains("UnauthorizedOperation"),
         "{doctor:?}"
     );
-    assert!(
-        doctor.stdout.contains("there is nothing yet to try it on"),
-        "{doctor:?}"
-    );
+    assert!(doctor.stdout.contains("there is nothing"), "{doctor:?}");
 }
 
 #[test]
@@ -244,8 +241,10 @@ fn the_printed_policy_is_enough_for_whole_sessions_and_every_call_is_made_under_
         .map(|call| call.name)
         .filter(|name| !made.contains(*name))
         .collect();
-    // Of a second laptop's, of a host that fails, and of a disk that was attached by hand.
+    // Of a second laptop's, of a host that fails, of a volume that outlives its host, and of a disk that
+    // was attached by hand.
     let rare = [
+        "DetachVolume",
         "GetConsoleOutput",
         "ModifyInstanceAttribute",
         "SendSSHPublicKey",

@@ -42,6 +42,7 @@ mod network;
 mod notice;
 mod openssh;
 mod outputs;
+mod own_tags;
 mod people;
 mod plans;
 mod pruned;
