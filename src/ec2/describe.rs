@@ -10,6 +10,15 @@ use super::pages::{PAGE, read_pages};
 use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Tags, Volume, convert};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
+/// How a snapshot is encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Encryption {
+    /// Not at all.
+    None,
+    /// With the key of this ARN, if EC2 names it.
+    By(Option<String>),
+}
+
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
     pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
@@ -177,6 +186,25 @@ impl Ec2 {
             .and_then(|answer| answer.snapshots().first())
             .map(|found| convert::snapshot(found).map_err(|d| Error::unreadable(CALL, d)))
             .transpose()
+    }
+
+    /// Whether a snapshot is encrypted, and with which key; none if it is not there.
+    pub async fn encryption(&self, id: &SnapshotId) -> Result<Option<Encryption>, Error> {
+        let answer = known(
+            self.patient
+                .describe_snapshots()
+                .snapshot_ids(id.as_str())
+                .send()
+                .await
+                .map_err(|error| Error::of("DescribeSnapshots", &error)),
+        )?;
+        let found = answer
+            .as_ref()
+            .and_then(|answer| answer.snapshots().first());
+        Ok(found.map(|found| match found.encrypted() {
+            Some(true) => Encryption::By(found.kms_key_id().map(str::to_owned)),
+            _ => Encryption::None,
+        }))
     }
 
     /// Snapshots by their ids, in one call; none if EC2 does not know one of them (yet, or any

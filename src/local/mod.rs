@@ -109,6 +109,7 @@ struct Inner {
     vpc_cidrs: Vec<String>,
     caller: String,
     rights: Rights,
+    default_key: Option<String>,
     gpu: Gpu,
     plan: Plan,
     boots: BTreeMap<String, Boots>,
@@ -183,6 +184,7 @@ impl Local {
                 settings.policy.as_deref(),
                 settings.control_policy.as_deref(),
             )?,
+            default_key: settings.default_key,
             caller: settings
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
@@ -249,6 +251,11 @@ impl Local {
     /// The stand-in for the GPUs of types that have one.
     fn gpu(&self) -> Gpu {
         self.0.gpu
+    }
+
+    /// The key of the account's own that encrypts new disks; none if it is `aws/ebs`.
+    fn default_key(&self) -> Option<&str> {
+        self.0.default_key.as_deref()
     }
 
     /// How instances of a type boot.

@@ -73,6 +73,26 @@ pub(super) fn check(local: &Local, action: &str, request: Request<'_>) -> Result
     Ok(())
 }
 
+/// KMS's actions for a disk under a key of the account's own, and for a copy (EBS user guide,
+/// *Requirements for Amazon EBS encryption*, *Copy an Amazon EBS snapshot*).
+pub(super) const OF_A_DISK: [&str; 6] = [
+    "kms:CreateGrant",
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+];
+pub(super) const OF_A_COPY: [&str; 7] = [
+    "kms:CreateGrant",
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+];
+
 /// Whether the caller may use the key `key` of the account's own as a copy or a new disk does; `uses`
 /// are KMS's actions.
 pub(super) fn may_use_key(local: &Local, key: &str, uses: &[&str]) -> bool {

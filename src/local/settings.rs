@@ -16,6 +16,7 @@
 //! secondary-cidrs = []    # the VPC's address ranges besides its first
 //! caller = "arn:aws:iam::000000000000:user/local"  # the caller that STS names
 //! policy = "{…}"          # the caller's one IAM policy document; without one it may do everything
+//! default-key = "arn:aws:kms:…" # the key of the account's own that encrypts new disks; else aws/ebs
 //! control-policy = "{…}"  # what the account's organization forbids (a service control policy)
 //! plan = "paid"           # or "free": launches only what the free tier has
 //!
@@ -130,6 +131,9 @@ pub struct Settings {
     pub caller: Option<String>,
     /// The caller's one IAM policy document, as JSON; by default it may do everything.
     pub policy: Option<String>,
+    /// The ARN of the key of the account's own with which new disks are encrypted; by default
+    /// `aws/ebs`, which is anybody's.
+    pub default_key: Option<String>,
     /// The service control policy of the account's organization, of which only what denies counts.
     pub control_policy: Option<String>,
     /// The stand-in for NVIDIA's GPUs of types that have one; by default with a driver in the
@@ -197,6 +201,7 @@ impl Settings {
             secondary_cidrs: self.secondary_cidrs.or(base.secondary_cidrs),
             caller: self.caller.or(base.caller),
             policy: self.policy.or(base.policy),
+            default_key: self.default_key.or(base.default_key),
             control_policy: self.control_policy.or(base.control_policy),
             gpu: self.gpu.or(base.gpu),
             plan: self.plan.or(base.plan),

@@ -156,6 +156,7 @@ fn launch_one(
         throughput: Some(125),
         initialization: None,
         encrypted: order.root.encrypted,
+        key: None,
         snapshot: Some(images::root_snapshot(&order.image)),
         root: true,
         created: now,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use xdrive::ec2::calls::{CALLS, Right};
-use xdrive::ec2::{Ec2, Error, Kind, Tags};
+use xdrive::ec2::{Ec2, Encryption, Error, Kind, LaunchOrder, Tags, VolumeOrder, VolumeState};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::PaperSuperblock;
 
@@ -116,13 +116,88 @@ fn the_former_single_statement_for_copies_is_refused_as_aws_refuses_it() {
     site.run(&["fork", "lab", "trial"]).is(0);
 }
 
+#[test]
+fn a_copy_and_a_disk_under_a_key_of_the_accounts_own_need_the_rights_that_are_printed_for_it() {
+    let site = paper();
+    let with_key = format!("{PAPER}default-key = \"{KEY}\"\n");
+    site.set(&with_key);
+    with_encrypted(&site, "lab");
+    let plain = site.policy(&[], ADA);
+    let with_rights = site.policy(&["--kms-key", KEY], ADA);
+    site.allow(&plain, ADA, &with_key);
+    site.run(&["fork", "lab", "trial"])
+        .is(76)
+        .reports("Given key ID is not accessible")
+        .reports("kms:GenerateDataKey,")
+        .reports("xdrive policy --kms-key ARN")
+        .reports("xdrive --local delete trial");
+    site.run(&["delete", "trial", "--yes"]).is(0);
+    let lacking = with_rights.replace("\"kms:GenerateDataKey\",", "");
+    assert_ne!(lacking, with_rights);
+    site.allow(&lacking, ADA, &with_key);
+    site.run(&["fork", "lab", "trial"]).is(76);
+    site.run(&["delete", "trial", "--yes"]).is(0);
+    site.allow(&with_rights, ADA, &with_key);
+    site.run(&["fork", "lab", "trial"]).is(0);
+    let order = VolumeOrder {
+        snapshot: None,
+        ..volume_order("new", tags(&[("xdrive:drive", "new")]))
+    };
+    for (policy, state) in [
+        (&with_rights, VolumeState::Available),
+        (&plain, VolumeState::Error),
+    ] {
+        site.allow(policy, ADA, &with_key);
+        let order = VolumeOrder {
+            client_token: format!("{state:?}"),
+            ..order.clone()
+        };
+        let made = in_the_cloud(&site, async |ec2| {
+            let id = ec2.create_volume(&order).await.unwrap().id;
+            loop {
+                let volume = ec2.volume(&id).await.unwrap().unwrap();
+                if volume.state != VolumeState::Creating {
+                    return volume.state;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        });
+        assert_eq!(made, state);
+    }
+}
+
+/// Makes a saved drive whose disk is encrypted with the account's key.
+fn with_encrypted(site: &Site, drive: &str) -> SnapshotId {
+    // Every volume that xdrive makes is encrypted.
+    with_snapshot(site, &[("Name", drive), ("xdrive:drive", drive)])
+}
+
+#[test]
+fn a_fork_keeps_the_key_of_its_original_and_so_copies_no_data() {
+    let site = paper();
+    site.set(&format!("{PAPER}default-key = \"{KEY}\"\n"));
+    let original = with_encrypted(&site, "lab");
+    // The account has another key since.
+    site.set(PAPER);
+    site.run(&["fork", "lab", "trial"]).is(0);
+    in_the_cloud(&site, async |ec2| {
+        let copy = ec2.snapshots("trial").await.unwrap().remove(0);
+        let found = ec2.encryption(&copy.id).await.unwrap().unwrap();
+        assert_eq!(found, Encryption::By(Some(KEY.to_owned())));
+        // EBS finds them related: a copy under another key is not.
+        ec2.changed_blocks(&original, &copy.id, 0, 1000)
+            .await
+            .unwrap();
+    });
+}
+
 /// The kinds of errors of what a colleague tries on these.
 async fn tried(ec2: &Ec2, volume: &VolumeId, snapshot: &SnapshotId) -> Vec<(&'static str, Kind)> {
     let of = |error: Error| (error.call, error.kind);
     let claim: Tags = tags(&[("xdrive:owner", BOB)]);
     let other: Tags = tags(&[("xdrive:drive", "mine")]);
     let taken = tags(&[("Name", "x"), ("xdrive:drive", "x"), ("xdrive:owner", BOB)]);
-    let order = xdrive::ec2::LaunchOrder {
+    let order = LaunchOrder {
         tags: taken.clone(),
         root_tags: taken.clone(),
         ..launch_order("bob's")
@@ -139,7 +214,7 @@ async fn tried(ec2: &Ec2, volume: &VolumeId, snapshot: &SnapshotId) -> Vec<(&'st
     ];
     let copy = ec2.copy_snapshot("us-east-1", snapshot, &taken).await;
     errors.push(of(copy.unwrap_err()));
-    let order = xdrive::ec2::VolumeOrder {
+    let order = VolumeOrder {
         snapshot: Some(snapshot.clone()),
         ..volume_order("of hers", taken)
     };
