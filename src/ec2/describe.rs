@@ -270,8 +270,8 @@ impl Ec2 {
 
     /// Why an instance shut down or was terminated: EC2's `StateReason`, such as
     /// `Client.InternalError: Client error on launch` (EC2 user guide, *Troubleshoot Amazon EC2
-    /// instance termination issues*). `None` if the answer has none, or EC2 does not list the
-    /// instance any more.
+    /// instance termination issues*), and what its spot request says of a launch that failed. `None`
+    /// if there is neither, or EC2 does not list the instance any more.
     pub async fn why_ended(&self, instance: &InstanceId) -> Result<Option<String>, Error> {
         let answer = self
             .patient
@@ -284,8 +284,17 @@ impl Ec2 {
             .reservations()
             .iter()
             .flat_map(Reservation::instances);
-        let reason = instances.next().and_then(|seen| seen.state_reason());
-        Ok(reason.and_then(|reason| {
+        let seen = instances.next();
+        let is_spot = seen
+            .and_then(|seen| seen.instance_lifecycle())
+            .is_some_and(|lifecycle| lifecycle.as_str() == "spot");
+        let request = if is_spot {
+            self.failed_request(instance).await
+        } else {
+            None
+        };
+        let reason = seen.and_then(|seen| seen.state_reason());
+        let reason = reason.and_then(|reason| {
             let code = reason.code().unwrap_or_default();
             let words = reason.message().unwrap_or_default();
             // Most messages begin with their code.
@@ -295,7 +304,11 @@ impl Ec2 {
                 (code, words) if words.starts_with(code) => Some(words.to_owned()),
                 (code, words) => Some(format!("{code}: {words}")),
             }
-        }))
+        });
+        Ok(match (reason, request) {
+            (Some(reason), Some(request)) => Some(format!("{reason}: {request}")),
+            (reason, request) => reason.or(request),
+        })
     }
 }
 

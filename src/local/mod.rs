@@ -110,6 +110,7 @@ struct Inner {
     caller: String,
     rights: Rights,
     default_key: Option<String>,
+    spot_key_grant: bool,
     gpu: Gpu,
     plan: Plan,
     boots: BTreeMap<String, Boots>,
@@ -185,6 +186,7 @@ impl Local {
                 settings.control_policy.as_deref(),
             )?,
             default_key: settings.default_key,
+            spot_key_grant: settings.spot_key_grant.unwrap_or(true),
             caller: settings
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
@@ -256,6 +258,11 @@ impl Local {
     /// The key of the account's own that encrypts new disks; none if it is `aws/ebs`.
     fn default_key(&self) -> Option<&str> {
         self.0.default_key.as_deref()
+    }
+
+    /// Whether spot instances cannot be launched with encrypted disks.
+    fn locks_out_spot(&self) -> bool {
+        self.0.default_key.is_some() && !self.0.spot_key_grant
     }
 
     /// How instances of a type boot.

@@ -106,6 +106,9 @@ pub(super) struct Spot {
     pub(super) max_price: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) interruption: Option<Interruption>,
+    /// Whether the launch failed, since its key is not EC2's role's to use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) locked: bool,
     pub(super) tags: Tags,
 }
 

@@ -17,6 +17,7 @@
 //! caller = "arn:aws:iam::000000000000:user/local"  # the caller that STS names
 //! policy = "{…}"          # the caller's one IAM policy document; without one it may do everything
 //! default-key = "arn:aws:kms:…" # the key of the account's own that encrypts new disks; else aws/ebs
+//! spot-key-grant = true   # whether EC2's role for spot instances may use that key
 //! control-policy = "{…}"  # what the account's organization forbids (a service control policy)
 //! plan = "paid"           # or "free": launches only what the free tier has
 //!
@@ -134,6 +135,9 @@ pub struct Settings {
     /// The ARN of the key of the account's own with which new disks are encrypted; by default
     /// `aws/ebs`, which is anybody's.
     pub default_key: Option<String>,
+    /// Whether EC2's role for spot instances has a grant on that key, as it has by default; without
+    /// one they end at birth.
+    pub spot_key_grant: Option<bool>,
     /// The service control policy of the account's organization, of which only what denies counts.
     pub control_policy: Option<String>,
     /// The stand-in for NVIDIA's GPUs of types that have one; by default with a driver in the
@@ -202,6 +206,7 @@ impl Settings {
             caller: self.caller.or(base.caller),
             policy: self.policy.or(base.policy),
             default_key: self.default_key.or(base.default_key),
+            spot_key_grant: self.spot_key_grant.or(base.spot_key_grant),
             control_policy: self.control_policy.or(base.control_policy),
             gpu: self.gpu.or(base.gpu),
             plan: self.plan.or(base.plan),

@@ -146,12 +146,10 @@ fn the_copy_of_what_is_not_encrypted_is_and_it_is_said_that_it_is_a_whole_one() 
         .reports("not encrypted; the copy is, as drives are, and so a whole one: at most");
     in_the_cloud(&site, async |ec2| {
         let copy = ec2.snapshots("demo").await.unwrap().remove(0);
-        let of = |id: &SnapshotId| ec2.encryption(id);
-        assert!(matches!(
-            of(&copy.id).await.unwrap(),
-            Some(Encryption::By(_))
-        ));
-        assert_eq!(of(&snapshot).await.unwrap(), Some(Encryption::None));
+        let encrypted = ec2.encryption(&copy.id).await.unwrap();
+        assert!(matches!(encrypted, Some(Encryption::By(_))));
+        let plain = ec2.encryption(&snapshot).await.unwrap();
+        assert_eq!(plain, Some(Encryption::None));
     });
 }
 

@@ -9,7 +9,7 @@ use xdrive::ec2::{Ec2, Encryption, Error, Kind, LaunchOrder, Tags, VolumeOrder, 
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::PaperSuperblock;
 
-use super::simulated::{calls, in_the_cloud, paper, traced, with_snapshot, with_volume};
+use super::simulated::{calls, connect, in_the_cloud, paper, traced, with_snapshot, with_volume};
 use super::site::{Ended, Site};
 use harness::cloud::{launch_order, made_snapshot, made_volume, tags, volume_order};
 use harness::evidence::{may_delete, may_prune};
@@ -164,6 +164,26 @@ fn a_copy_and_a_disk_under_a_key_of_the_accounts_own_need_the_rights_that_are_pr
         });
         assert_eq!(made, state);
     }
+}
+
+#[test]
+fn spot_instances_that_end_at_birth_for_want_of_a_grant_say_so_and_name_it() {
+    let site = paper();
+    site.set(&format!(
+        "{PAPER}default-key = \"{KEY}\"\nspot-key-grant = false\n"
+    ));
+    connect(&site, &["--cidr", "192.0.2.7/32"])
+        .is(69)
+        .reports("ended by itself: Client.InternalError")
+        .reports("access to any custom KMS keys")
+        .reports("for spot instances a grant to EC2's role AWSServiceRoleForEC2Spot")
+        .reports("aws kms create-grant");
+    assert!(
+        site.run(&["help", "aws"])
+            .is(0)
+            .stdout
+            .contains("aws kms create-grant --key-id ARN")
+    );
 }
 
 /// Makes a saved drive whose disk is encrypted with the account's key.

@@ -58,12 +58,9 @@ fn tagged(local: &Local, key: &str, value: &str) -> Vec<String> {
         "spot-instances-request",
         "volume",
     ];
-    let has = |kind: &&str| text.contains(&format!("Some(\"{kind}\")"));
-    kinds
-        .iter()
-        .filter(has)
-        .map(|kind| (*kind).to_owned())
-        .collect()
+    let has = |kind: &str| text.contains(&format!("Some(\"{kind}\")"));
+    let found = kinds.into_iter().filter(|kind| has(kind));
+    found.map(str::to_owned).collect()
 }
 
 #[test]
