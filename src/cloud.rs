@@ -17,10 +17,10 @@ use anyhow::anyhow;
 use serde::Serialize;
 
 use crate::clock::Clock;
-use crate::config::Paths;
+use crate::config::{Config, Paths};
 use crate::drive::Timing;
 use crate::drive::tags::{self, Identity};
-use crate::ec2::{self, Account, AccountError, Arch, Chain, Ec2};
+use crate::ec2::{self, Account, AccountError, Arch, Chain, Ec2, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
@@ -91,15 +91,19 @@ pub struct Cloud {
     pub size: u32,
     /// The default image of new drives, as `--image` names it.
     pub image: String,
+    /// The configured tags of the account's own, which all that is made gets.
+    pub tags: Tags,
 }
 
 impl Cloud {
     /// Opens the EC2 that the global flags choose.
     pub async fn open(which: &Which, paths: &Paths) -> Result<Self, Failure> {
         let command = which.command(paths);
+        let tags = Config::read(paths)?.tags;
         match which {
             Which::Local => Ok(Self {
                 command,
+                tags,
                 ..folder::cloud(paths)?
             }),
             Which::Account(account) => {
@@ -108,6 +112,7 @@ impl Cloud {
                 let ec2 = ec2.map_err(|error| unusable_account(&error, account, &command))?;
                 Ok(Self {
                     command,
+                    tags,
                     arch: ARCH,
                     image: IMAGE.to_owned(),
                     size: SIZE,
@@ -136,6 +141,7 @@ impl Cloud {
             size: LOCAL_SIZE,
             arch: NATIVE,
             image: image.to_string_lossy().into_owned(),
+            tags: Tags::new(),
         }
     }
 

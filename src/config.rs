@@ -20,6 +20,7 @@ mod paths;
 mod places;
 pub mod quantity;
 mod reach;
+mod tags;
 mod variables;
 
 use std::ffi::OsString;
@@ -32,7 +33,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::pools::{Requirements, Resources};
-use crate::ec2::{Cidr, Market, Price, Speed};
+use crate::ec2::{Cidr, Market, Price, Speed, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::SubnetId;
 use crate::ssh::ProxyCommand;
@@ -51,6 +52,7 @@ pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use paths::Paths;
 pub use reach::Reach;
+pub use tags::{check_count as check_tags, tag};
 pub use variables::{Asked, Variables};
 
 use launch::{ArchChoice, Fallback, Types};
@@ -168,6 +170,9 @@ pub struct Config {
     pub instance_profile: Option<String>,
     /// The ranges of addresses that may log in: one, or several.
     cidr: Option<Several<Cidr>>,
+    /// Tags of the account's own, for all that is made.
+    #[serde(default, deserialize_with = "tags::several")]
+    pub tags: Tags,
     /// The URL of a service that answers with this computer's address.
     address_service: Option<String>,
     /// The proxy command of connections.
@@ -402,6 +407,8 @@ pub struct Options {
     pub instance_profile: Option<String>,
     /// How hosts are reached.
     pub reach: Reach,
+    /// The typed tags of the account's own.
+    pub tags: Tags,
     /// Whether a new drive is marked as scratch, to be discarded: no flag, `selftest` sets it.
     pub scratch: bool,
 }
@@ -469,6 +476,8 @@ impl Options {
             subnet: flags.subnet.or(config.subnet),
             instance_profile: flags.instance_profile.or(config.instance_profile),
             reach,
+            // Those of the configuration are for every command.
+            tags: flags.tags,
             scratch: flags.scratch,
         }
     }

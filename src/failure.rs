@@ -196,13 +196,16 @@ impl From<ec2::Error> for Failure {
     }
 }
 
-/// The hint for a disk whose encryption key is refused. AWS reports that by a volume that fails or
-/// an instance that ends, and not by an error (EBS user guide, *How Amazon EBS encryption works*;
-/// the rights: *Permissions for IAM users*).
-pub(crate) const KEY: &str = "disks are encrypted with the region's default key, which may be disabled or not yours to use: \
-     `aws ec2 get-ebs-default-kms-key-id` names it, and a key that is not aws/ebs needs \
-     kms:DescribeKey, kms:CreateGrant, kms:GenerateDataKeyWithoutPlaintext, kms:ReEncrypt* and \
-     kms:Decrypt for this caller (`xdrive policy --kms-key ARN` prints the rights)";
+/// The hint for a disk or a copy whose encryption key is refused. AWS reports that by a volume or a
+/// copy that fails, or by an instance that ends, and not by an error (EBS user guide, *How Amazon EBS
+/// encryption works*, *Copy an Amazon EBS snapshot*; the rights: *Requirements for Amazon EBS
+/// encryption*; EC2 user guide, *Service-linked role for Spot Instance requests*).
+pub(crate) const KEY: &str = "disks are encrypted with the region's default key, and copies with their original's, which may \
+     be disabled or not yours to use: `aws ec2 get-ebs-default-kms-key-id` names the first. A key \
+     that is not aws/ebs needs kms:DescribeKey, kms:CreateGrant, kms:GenerateDataKey, \
+     kms:GenerateDataKeyWithoutPlaintext, kms:ReEncrypt* and kms:Decrypt for this caller (`xdrive \
+     policy --kms-key ARN` prints the rights), and for spot instances a grant to EC2's role \
+     AWSServiceRoleForEC2Spot (`xdrive help aws` has the `aws kms create-grant` for it)";
 
 /// The hint for an error of AWS.
 fn hint(error: &ec2::Error) -> Option<&'static str> {
@@ -240,6 +243,11 @@ fn hint(error: &ec2::Error) -> Option<&'static str> {
             "AWS has put the account on hold: mail to its owner, or AWS Support, has the reason",
         ),
         _ if is_about_key(error) => Some(KEY),
+        (Kind::Denied, _) if is_by_control_policy(error) => Some(
+            "the account's organization forbids this call, whatever rights the caller has. If it asks \
+             for tags, such as CostCenter, --tag KEY=VALUE or `tags` in the configuration gives them \
+             to all that is made",
+        ),
         (Kind::Denied, _) => Some(
             "an administrator of the account can allow this call: `xdrive policy` prints all that \
              xdrive needs, and `xdrive doctor` tries it",
@@ -255,6 +263,13 @@ fn hint(error: &ec2::Error) -> Option<&'static str> {
         (Kind::Ambiguous, "") => Some(connection_hint(&error.message)),
         _ => launch_hint(error),
     }
+}
+
+/// Whether a service control policy denied it (IAM user guide, *Troubleshoot access denied error
+/// messages*).
+fn is_by_control_policy(error: &ec2::Error) -> bool {
+    let words = "explicit deny in a service control policy";
+    error.message.contains(words)
 }
 
 /// Whether a call was refused because of an encryption key.
@@ -297,7 +312,11 @@ fn launch_hint(error: &ec2::Error) -> Option<&'static str> {
     if error.call != "RunInstances" {
         None
     } else if error.code.starts_with("InvalidAMIID") {
-        Some("--ami names an image of this region; without it AWS's public one is taken")
+        Some(
+            "--ami names an image of this region; without it AWS's public one is taken. Where that \
+             is not found either, the account allows only some images: `aws ec2 \
+             get-allowed-images-settings` lists them",
+        )
     } else if error.code.starts_with("InvalidParameter") && says("could not be resolved") {
         Some(
             "the image's parameter has to exist in this region, and to be readable \

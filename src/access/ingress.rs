@@ -24,7 +24,7 @@ use crate::clock::{BootTime, Clock};
 use crate::config::Reach;
 use crate::drive::tags;
 use crate::drive::{HostError, Subnets};
-use crate::ec2::{Cidr, Ec2, Group, Instance, Subnet};
+use crate::ec2::{Cidr, Ec2, Group, Instance, Subnet, Tags};
 use crate::ids::{GroupId, InstanceId, VpcId};
 use crate::report::{Label, Report, Text, ToText};
 use crate::ssh::UserKey;
@@ -70,6 +70,8 @@ struct Plan {
     /// The subnet that the user gave; if none, the default subnet of each zone.
     subnet: Option<Subnet>,
     owner: String,
+    /// Tags of the account's own, for a group that is made.
+    tags: Tags,
     /// The group's name.
     name: String,
     /// This laptop's name in rules.
@@ -155,6 +157,7 @@ impl Ingress {
                 clock,
                 subnet,
                 owner: owner.to_owned(),
+                tags: Tags::new(),
                 name: group_name(owner),
                 laptop: fingerprint[..fingerprint.len().min(FINGERPRINT)].to_owned(),
                 reach,
@@ -173,6 +176,11 @@ impl Ingress {
     /// The user's settings for reaching hosts.
     pub(crate) fn reach(&self) -> &Reach {
         &self.plan.reach
+    }
+
+    /// Gives these tags of the account's own to a group that is made from now on.
+    pub(crate) fn carry(&mut self, own: Tags) {
+        self.plan.tags = own;
     }
 
     /// Begins to find the inputs of a launch, beside other work. Changes nothing.

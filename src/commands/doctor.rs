@@ -288,11 +288,16 @@ async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
     }
 }
 
-/// Existing instances, volumes and snapshots of xdrive's to try calls on.
+/// Existing instances, volumes and snapshots of the caller's to try calls on: on another's they may
+/// rightly be denied (`xdrive policy --own`).
 async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
     let ec2 = &cloud.ec2;
     // A list that is denied gives no targets; the check of that list reports it.
-    let (instances, volumes, snapshots) = ec2.everything().await.unwrap_or_default();
+    let (mut instances, mut volumes, mut snapshots) = ec2.everything().await.unwrap_or_default();
+    let is_own = |tags: &Tags| tags::owner(tags) == owner;
+    instances.retain(|it| is_own(&it.tags));
+    volumes.retain(|it| is_own(&it.tags));
+    snapshots.retain(|it| is_own(&it.tags));
     let groups = ec2.groups_of(owner).await.unwrap_or_default();
     let terms = Terms {
         requirements: Requirements::AtLeast(Resources::DEFAULT),
@@ -316,10 +321,15 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
             .as_ref()
             .map_or_else(|| TRIED.to_owned(), |pool| pool.instance_type.clone()),
         zone: pool.and_then(|pool| pool.zone),
-        tags: Tags::from([
-            (tags::DRIVE.to_owned(), "doctor".to_owned()),
-            (tags::OWNER.to_owned(), owner.to_owned()),
-        ]),
+        tags: cloud
+            .tags
+            .clone()
+            .into_iter()
+            .chain([
+                (tags::DRIVE.to_owned(), "doctor".to_owned()),
+                (tags::OWNER.to_owned(), owner.to_owned()),
+            ])
+            .collect(),
         instance: instances.into_iter().next(),
         volume: volumes.into_iter().next().map(|volume| volume.id),
         device: DEVICE.to_owned(),

@@ -2,8 +2,9 @@
 //!
 //! Made from the one list of calls ([`crate::ec2::calls`]). Calls that change or destroy are
 //! allowed only on resources with xdrive's tags, and new resources must have these tags in the
-//! create call; tags may be changed only on resources that have them. IAM cannot tell drives apart:
-//! the policy allows the use of every drive of the account.
+//! create call; tags may be changed only on resources that have them. Whoever has the plain policy
+//! may so use, read, retag and delete every drive of the account; that of `--own` asks for the
+//! caller's own owner tag instead, and denies to change whose a resource is.
 //!
 //! A policy whose ARNs name another partition is malformed. The partition is that of `--partition`,
 //! else that of the given ARNs, else that of the region if one is set.
@@ -12,21 +13,20 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::ec2::calls::{CALLS, Right};
-use crate::ec2::{DRIVE, KeyArn, Partition};
+use crate::cloud::Cloud;
+use crate::ec2::calls::{CALLS, Role};
+use crate::ec2::{DRIVE, KeyArn, OWNER, Partition};
 use crate::failure::{Exit, Failure};
 
 /// Resources whose ARNs name no account (Service authorization reference, *Resource types defined
 /// by Amazon EC2*).
 const OF_NOBODY: [&str; 2] = ["image", "snapshot"];
 
-/// Resources that must be a drive's even where a call only uses them to make another.
-const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
-
-/// The KMS actions of a caller who makes, attaches, saves and reads encrypted disks (EBS user
-/// guide, *Permissions for IAM users*).
-const USE_OF_A_KEY: [&str; 4] = [
+/// The KMS actions of a caller who makes, attaches, saves, copies and reads encrypted disks (EBS
+/// user guide, *Requirements for Amazon EBS encryption*, *Copy an Amazon EBS snapshot*).
+const USE_OF_A_KEY: [&str; 5] = [
     "kms:DescribeKey",
+    "kms:GenerateDataKey",
     "kms:GenerateDataKeyWithoutPlaintext",
     "kms:ReEncrypt*",
     "kms:Decrypt",
@@ -44,6 +44,12 @@ pub struct Args {
     #[arg(long, value_name = "ARN")]
     pub kms_key: Vec<KeyArn>,
 
+    /// Allow only drives of this caller's own: those whose tag xdrive:owner is who asks now.
+    ///
+    /// Without it, whoever has the policy may use, read and delete every drive of the account.
+    #[arg(long)]
+    pub own: bool,
+
     /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that of
     /// the ARNs given here, else of the region that is set, else aws].
     #[arg(long, value_name = "PARTITION")]
@@ -51,14 +57,30 @@ pub struct Args {
 
     /// Write instead what `xdrive selftest` asks besides: IAM's simulation, Session Manager, and
     /// Fault Injection Service.
-    #[arg(long, conflicts_with_all = ["role", "kms_key"])]
+    #[arg(long, conflicts_with_all = ["role", "kms_key", "own"])]
     pub selftest: bool,
 }
 
+/// What the policy allows beside the calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Grants<'a> {
+    /// The role that may be given to instances.
+    pub role: Option<&'a str>,
+    /// The keys of the account's own.
+    pub keys: &'a [KeyArn],
+    /// The owner of all that may be touched; none for every drive of the account.
+    pub owner: Option<&'a str>,
+}
+
 /// Prints the policy. Returns the exit code. The region, which may decide the partition, is read
-/// from environment and profile without a call.
+/// from environment and profile without a call; only who asks, for `--own`, takes one.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
-    let partition = match partition(args)? {
+    let owner = if args.own {
+        Some(owner(context)?)
+    } else {
+        None
+    };
+    let partition = match partition(args, owner.as_deref())? {
         Some(partition) => partition,
         None => {
             super::block_on(async { Ok(context.account.partition().await) })?.unwrap_or_default()
@@ -67,16 +89,31 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let policy = if args.selftest {
         of_selftest(partition)
     } else {
-        policy(partition, args.role.as_deref(), &args.kms_key)
+        let grants = Grants {
+            role: args.role.as_deref(),
+            keys: &args.kms_key,
+            owner: owner.as_deref(),
+        };
+        policy(partition, grants)
     };
     super::print(&format!("{policy:#}\n"))
 }
 
-/// The partition of `--partition` or of the ARNs. Fails if they disagree.
-fn partition(args: &Args) -> Result<Option<Partition>, Failure> {
+/// The owner of what the caller makes.
+fn owner(context: &Context) -> Result<String, Failure> {
+    let paths = context.paths()?;
+    let which = context.which(&paths)?;
+    super::block_on(async {
+        let cloud = Cloud::open(&which, &paths).await?;
+        Ok(cloud.ec2.owner().await?)
+    })
+}
+
+/// The partition of `--partition` or of the ARNs, the caller's among them. Fails if they disagree.
+fn partition(args: &Args, owner: Option<&str>) -> Result<Option<Partition>, Failure> {
     let mut known = args.partition;
     let keys = args.kms_key.iter().map(KeyArn::as_str);
-    for arn in keys.chain(args.role.as_deref()) {
+    for arn in keys.chain(args.role.as_deref()).chain(owner) {
         let Some(found) = Partition::of_arn(arn) else {
             let error = anyhow!("{arn:?} is no ARN of a partition that xdrive knows");
             return Err(Failure::new(Exit::Usage, error));
@@ -94,31 +131,63 @@ fn partition(args: &Args) -> Result<Option<Partition>, Failure> {
 
 /// The policy document (IAM user guide, *IAM JSON policy elements reference*).
 #[must_use]
-pub fn policy(partition: Partition, role: Option<&str>, keys: &[KeyArn]) -> Value {
+pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
+    let Grants { role, keys, owner } = grants;
     let mut statements = Statements::default();
+    // An owner's tag tells the resources apart, and a policy is short.
+    let whole = json!(format!("arn:{partition}:ec2:*:*:*"));
     let arns = |kinds: &[&str]| arns(partition, kinds);
+    let arns_of = |kinds: &[&str], ids| match owner {
+        Some(_) => whole.clone(),
+        None => arns_of(partition, kinds, ids),
+    };
+    let carried = |tag| owner.map_or_else(|| carries(tag), |owner| equals("Resource", owner));
+    let asked = |tag| owner.map_or_else(|| asks_for(tag), |owner| equals("Request", owner));
     let mut creating = Vec::new();
-    let mut created: Vec<&str> = Vec::new();
+    // An instance's interface gets the tags of the account's own.
+    let mut created: Vec<&str> = vec!["network-interface"];
     for call in CALLS {
-        let action = format!("{}:{}", call.service, call.name);
-        match call.right {
-            Right::Free => {}
-            Right::Read => statements.allow(&action, &json!("*"), &Value::Null),
-            Right::Own { kinds, tag } => statements.allow(&action, &arns(kinds), &carries(tag)),
-            Right::Make { kinds, tag, with } => {
-                statements.allow(&action, &arns(kinds), &asks_for(tag));
-                let (own, others): (Vec<&str>, Vec<&str>) =
-                    with.iter().partition(|kind| OF_A_DRIVE.contains(kind));
-                statements.allow(&action, &arns(&own), &carries(tag));
-                statements.allow(&action, &arns(&others), &Value::Null);
-                creating.push(call.name);
+        let action = call.action();
+        let mut by_role: Vec<(Role, Vec<&str>)> = Vec::new();
+        for (kind, role) in call.resources() {
+            match by_role.iter_mut().find(|(known, _)| *known == role) {
+                Some((_, kinds)) => kinds.push(kind),
+                None => by_role.push((role, vec![kind])),
+            }
+        }
+        for (role, kinds) in by_role {
+            match role {
+                Role::Any => statements.allow(&action, &json!("*"), &Value::Null),
+                Role::Used => statements.allow(&action, &arns(&kinds), &Value::Null),
+                Role::Tagged(tag) => {
+                    statements.allow(&action, &arns_of(&kinds, "*"), &carried(tag));
+                }
+                Role::New(tag) => statements.allow(&action, &arns_of(&kinds, "*"), &asked(tag)),
+                Role::Copied(tag) => {
+                    statements.allow(&action, &arns_of(&kinds, NEW_COPY), &asked(tag));
+                }
+                Role::Original => {
+                    // Tags of the account's other snapshots are not xdrive's to ask for: `adopt`
+                    // copies what is no drive's. With --own it cannot.
+                    let condition = owner.map_or(Value::Null, |owner| equals("Resource", owner));
+                    statements.allow(&action, &arns_of(&kinds, ORIGINAL), &condition);
+                }
+            }
+            if let Role::New(_) | Role::Copied(_) = role {
+                if creating.last() != Some(&call.name) {
+                    creating.push(call.name);
+                }
                 created.extend(kinds);
             }
         }
     }
     created.sort_unstable();
     created.dedup();
-    let in_a_create_call = json!({"StringEquals": {"ec2:CreateAction": creating}});
+    let mut in_a_create_call = json!({"StringEquals": {"ec2:CreateAction": creating}});
+    if let Some(owner) = owner {
+        in_a_create_call["StringEquals"][format!("aws:RequestTag/{OWNER}")] = json!(owner);
+        statements.deny_another_owner(owner);
+    }
     statements.allow("ec2:CreateTags", &arns(&created), &in_a_create_call);
     // EC2 resolves `resolve:ssm:` images as the caller.
     let parameters = json!(format!("arn:{partition}:ssm:*::parameter/aws/service/*"));
@@ -205,12 +274,16 @@ impl Statements {
             return;
         }
         let same = |statement: &&mut Value| {
-            statement["Resource"] == *resource && statement["Condition"] == *condition
+            statement["Effect"] == "Allow"
+                && statement["Resource"] == *resource
+                && statement["Condition"] == *condition
         };
         if let Some(statement) = self.0.iter_mut().find(same)
             && let Some(actions) = statement["Action"].as_array_mut()
         {
-            actions.push(json!(action));
+            if !actions.contains(&json!(action)) {
+                actions.push(json!(action));
+            }
             return;
         }
         let mut statement = json!({"Effect": "Allow", "Action": [action], "Resource": resource});
@@ -219,12 +292,40 @@ impl Statements {
         }
         self.0.push(statement);
     }
+
+    /// Denies to tag what has another owner, and to give anything to another one. It also holds
+    /// where a wider policy is attached beside this one.
+    fn deny_another_owner(&mut self, owner: &str) {
+        for (of, actions) in [
+            ("Resource", json!(["ec2:CreateTags", "ec2:DeleteTags"])),
+            ("Request", json!(["ec2:CreateTags"])),
+        ] {
+            let key = format!("aws:{of}Tag/{OWNER}");
+            self.0.push(json!({
+                "Effect": "Deny",
+                "Action": actions,
+                "Resource": "*",
+                // Without the second, a tag that is not there would be another one too.
+                "Condition": {"StringNotEquals": {&key: owner}, "Null": {&key: "false"}},
+            }));
+        }
+    }
 }
 
+/// The id of a copy that is not made yet, literally, so that no original has it; and those of
+/// originals (EBS user guide, *Example: Copying snapshots*).
+const NEW_COPY: &str = "${*}";
+const ORIGINAL: &str = "snap-*";
+
 fn arns(partition: Partition, kinds: &[&str]) -> Value {
+    arns_of(partition, kinds, "*")
+}
+
+/// The ARNs of resources of these kinds with these ids.
+fn arns_of(partition: Partition, kinds: &[&str], ids: &str) -> Value {
     let arn = |kind: &&str| {
         let account = if OF_NOBODY.contains(kind) { "" } else { "*" };
-        json!(format!("arn:{partition}:ec2:*:{account}:{kind}/*"))
+        json!(format!("arn:{partition}:ec2:*:{account}:{kind}/{ids}"))
     };
     kinds.iter().map(arn).collect()
 }
@@ -239,259 +340,11 @@ fn asks_for(tag: &str) -> Value {
     json!({"Null": {format!("aws:RequestTag/{tag}"): "false"}})
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::{Args, partition};
-    use crate::ec2::Partition;
-
-    /// The longest that a managed policy may be, white space not counted (IAM user guide, *IAM and
-    /// STS character limits*).
-    const LONGEST: usize = 6144;
-
-    const ROLE: &str = "arn:aws:iam::111122223333:role/xdrive";
-
-    const KEY: &str = "arn:aws:kms:us-east-1:111122223333:key/mrk-0123456789abcdef";
-
-    fn policy(role: Option<&str>) -> Value {
-        super::policy(Partition::default(), role, &[])
-    }
-
-    fn statements() -> Vec<Value> {
-        policy(None)["Statement"].as_array().unwrap().clone()
-    }
-
-    fn allows(statement: &Value, action: &str) -> bool {
-        let actions = statement["Action"].as_array().unwrap();
-        actions.contains(&json!(action))
-    }
-
-    #[test]
-    fn what_destroys_is_tied_to_a_tag() {
-        for action in [
-            "ec2:TerminateInstances",
-            "ec2:DeleteVolume",
-            "ec2:DeleteSnapshot",
-            "ec2:DetachVolume",
-            "ec2:DeleteSecurityGroup",
-            "ec2:RevokeSecurityGroupIngress",
-        ] {
-            let all = statements();
-            let mut found = all.iter().filter(|statement| allows(statement, action));
-            let statement = found.next().unwrap();
-            let condition = statement["Condition"]["Null"].as_object().unwrap();
-            let (key, value) = condition.iter().next().unwrap();
-            assert!(
-                key.starts_with("aws:ResourceTag/xdrive:"),
-                "{action}: {key}"
-            );
-            assert_eq!(value, "false");
-            assert!(found.next().is_none(), "{action} is allowed elsewhere too");
-        }
-    }
-
-    #[test]
-    fn nothing_that_is_no_read_is_allowed_everywhere() {
-        for statement in statements() {
-            if statement["Resource"] == "*" {
-                for action in statement["Action"].as_array().unwrap() {
-                    let action = action.as_str().unwrap();
-                    let is_quota = action == "servicequotas:GetServiceQuota";
-                    assert!(is_quota || action.starts_with("ec2:Describe"), "{action}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_snapshot_is_made_with_its_tag_of_a_volume_that_has_one() {
-        let made: Vec<_> = statements()
-            .into_iter()
-            .filter(|statement| allows(statement, "ec2:CreateSnapshot"))
-            .map(|statement| {
-                (
-                    statement["Resource"].clone(),
-                    statement["Condition"].clone(),
-                )
-            })
-            .collect();
-        let (asked, carried) = (
-            "aws:RequestTag/xdrive:drive",
-            "aws:ResourceTag/xdrive:drive",
-        );
-        assert_eq!(
-            made,
-            [
-                (
-                    json!(["arn:aws:ec2:*::snapshot/*"]),
-                    json!({"Null": {asked: "false"}})
-                ),
-                (
-                    json!(["arn:aws:ec2:*:*:volume/*"]),
-                    json!({"Null": {carried: "false"}})
-                ),
-            ]
-        );
-    }
-
-    #[test]
-    fn tags_are_given_in_create_calls_and_to_what_has_them() {
-        let all = statements();
-        let tagging: Vec<_> = all
-            .iter()
-            .filter(|statement| allows(statement, "ec2:CreateTags"))
-            .map(|statement| &statement["Condition"])
-            .collect();
-        assert_eq!(tagging.len(), 2);
-        assert_eq!(tagging[0]["Null"]["aws:ResourceTag/xdrive:drive"], "false");
-        assert_eq!(
-            tagging[1]["StringEquals"]["ec2:CreateAction"],
-            json!([
-                "CopySnapshot",
-                "CreateSecurityGroup",
-                "CreateSnapshot",
-                "CreateVolume",
-                "RunInstances"
-            ])
-        );
-    }
-
-    #[test]
-    fn it_fits_a_managed_policy() {
-        let keys = [KEY.parse().unwrap(), KEY.parse().unwrap()];
-        let text = super::policy(Partition::UsGov, Some(ROLE), &keys).to_string();
-        assert!(text.len() <= LONGEST, "{} characters", text.len());
-    }
-
-    #[test]
-    fn a_role_may_be_passed_only_if_it_is_named() {
-        let passes = |policy: &Value| policy.to_string().contains("iam:PassRole");
-        assert!(!passes(&policy(None)));
-        assert!(passes(&policy(Some(ROLE))));
-    }
-
-    #[test]
-    fn every_arn_is_of_the_partition() {
-        for partition in Partition::ALL {
-            let (role, key) = (
-                ROLE.replace("arn:aws:", &format!("arn:{partition}:")),
-                KEY.replace("arn:aws:", &format!("arn:{partition}:")),
-            );
-            let keys = [key.parse().unwrap()];
-            let text = super::policy(partition, Some(&role), &keys).to_string();
-            let arns: Vec<&str> = text.split("\"arn:").skip(1).collect();
-            assert!(arns.len() > 10, "{text}");
-            for arn in arns {
-                let own = arn.split(':').next();
-                assert_eq!(own, Some(&*partition.to_string()), "{arn}");
-            }
-        }
-        let china = super::policy(Partition::Cn, Some(ROLE), &[]).to_string();
-        assert!(china.contains("ec2.amazonaws.com.cn"), "{china}");
-    }
-
-    #[test]
-    fn an_own_key_is_used_and_granted_to_aws_alone() {
-        let policy = super::policy(Partition::Aws, None, &[KEY.parse().unwrap()]);
-        let all = policy["Statement"].as_array().unwrap();
-        let of_key: Vec<_> = all
-            .iter()
-            .filter(|statement| statement["Resource"] == json!([KEY]))
-            .collect();
-        assert_eq!(of_key.len(), 2);
-        assert_eq!(
-            of_key[0]["Action"],
-            json!([
-                "kms:DescribeKey",
-                "kms:GenerateDataKeyWithoutPlaintext",
-                "kms:ReEncrypt*",
-                "kms:Decrypt"
-            ])
-        );
-        assert!(of_key[0]["Condition"].is_null());
-        assert_eq!(of_key[1]["Action"], json!(["kms:CreateGrant"]));
-        let granted = &of_key[1]["Condition"]["Bool"]["kms:GrantIsForAWSResource"];
-        assert_eq!(granted, "true");
-        assert!(
-            !super::policy(Partition::Aws, None, &[])
-                .to_string()
-                .contains("kms:")
-        );
-    }
-
-    #[test]
-    fn what_selftest_asks_besides_is_none_of_what_drives_take() {
-        let policy = super::of_selftest(Partition::Cn);
-        let text = policy.to_string();
-        for statement in policy["Statement"].as_array().unwrap() {
-            assert_ne!(statement["Resource"], "*", "{statement}");
-            for action in statement["Action"].as_array().unwrap() {
-                let is_there = |own: &Value| {
-                    own["Resource"] == statement["Resource"]
-                        && allows(own, action.as_str().unwrap())
-                };
-                assert!(!statements().iter().any(is_there), "{statement}");
-            }
-        }
-        assert!(text.len() <= LONGEST, "{} characters", text.len());
-        assert!(
-            text.contains("iam:SimulatePrincipalPolicy")
-                && text.contains("arn:aws-cn:iam::*:role/*")
-        );
-        assert!(!text.contains("arn:aws:"), "{text}");
-        let starts = &policy["Statement"][2];
-        assert_eq!(
-            starts["Condition"]["Null"]["aws:ResourceTag/xdrive:drive"],
-            "false"
-        );
-    }
-
-    #[test]
-    fn an_experiment_takes_its_tags_and_a_role_goes_to_nobody_but_its_service() {
-        let policy = super::of_selftest(Partition::Aws);
-        let all = policy["Statement"].as_array().unwrap();
-        for (action, key) in [
-            (
-                "fis:DeleteExperimentTemplate",
-                "aws:ResourceTag/xdrive:drive",
-            ),
-            ("fis:GetExperiment", "aws:ResourceTag/xdrive:drive"),
-            ("fis:TagResource", "aws:RequestTag/xdrive:drive"),
-        ] {
-            let mut found = all.iter().filter(|statement| allows(statement, action));
-            assert!(found.clone().count() > 0, "{action}");
-            assert!(
-                found.all(|it| it["Condition"]["Null"][key] == "false"),
-                "{action}"
-            );
-        }
-        let starts = all.iter().filter(|it| allows(it, "fis:StartExperiment"));
-        assert_eq!(starts.count(), 2);
-        let passes: Vec<_> = all.iter().filter(|it| allows(it, "iam:PassRole")).collect();
-        assert_eq!(passes.len(), 1);
-        let to = &passes[0]["Condition"]["StringEquals"]["iam:PassedToService"];
-        assert_eq!(to, "fis.amazonaws.com");
-    }
-
-    #[test]
-    fn the_partition_is_that_of_the_arns_which_have_to_agree() {
-        let order = |partition, role: &str, key: Option<&str>| Args {
-            partition,
-            role: Some(role.to_owned()),
-            selftest: false,
-            kms_key: key.map(|key| key.parse().unwrap()).into_iter().collect(),
-        };
-        let gov = ROLE.replace("aws", "aws-us-gov");
-        assert_eq!(partition(&Args::default()).unwrap(), None);
-        let found = partition(&order(None, &gov, None)).unwrap();
-        assert_eq!(found, Some(Partition::UsGov));
-        for wrong in [
-            order(Some(Partition::Aws), &gov, None),
-            order(None, &gov, Some(KEY)),
-            order(None, "xdrive", None),
-        ] {
-            assert!(partition(&wrong).is_err(), "{wrong:?}");
-        }
-    }
+/// The condition that the owner in the tags of an existing resource, or in those that a new one
+/// gets, is this one.
+fn equals(of: &str, owner: &str) -> Value {
+    json!({"StringEquals": {format!("aws:{of}Tag/{OWNER}"): owner}})
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::ec2::{self, Ec2, GibiBytes, Instance, Zone};
+use crate::ec2::{self, Ec2, GibiBytes, Instance, Tags, Zone};
 use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, SubnetId, VolumeId};
 
 use super::event::Event;
@@ -363,6 +363,15 @@ impl<H: Hosts> Reconciler<H> {
     /// The hosts, for the session once the drive is ready.
     pub fn hosts(&mut self) -> &mut H {
         &mut self.hosts
+    }
+
+    /// Has all that is made from now on carry the tags of the account's own among the drive's
+    /// `settings`, beside those that are wanted. Returns all of them.
+    pub fn carry(&mut self, settings: &Settings) -> Tags {
+        let wanted = self.wanted.settings.own();
+        let own = settings.clone().with_own(&wanted).own();
+        self.wanted.settings = self.wanted.settings.clone().with_own(&own);
+        own
     }
 
     /// Launches what `choose` chooses from now on. It is awaited when there is something to launch,

@@ -21,7 +21,7 @@ use crate::ids::{DriveName, Generation, SessionId, Uuid};
 pub use copies::{FORKED_FROM, adopt, fork, forked_from, is_copy};
 pub use leaving::Leaving;
 pub use record::{InvalidNote, Note, Record, noted};
-pub use settings::Settings;
+pub use settings::{OWN_MOST, Settings};
 pub use throwaway::{DISCARD, throwaway, thrown_away_by};
 
 /// The name that AWS's console shows: the drive's.

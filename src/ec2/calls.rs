@@ -41,14 +41,86 @@ pub enum Right {
         /// The kinds of resources that the call uses.
         with: &'static [&'static str],
     },
+    /// To make a resource of this kind with this tag as a copy of another one of the kind, which may
+    /// be anybody's: two resources, of which only the copy is asked about with the request's tags
+    /// (EBS user guide, *Example: Copying snapshots*).
+    Copy {
+        /// The kind of both.
+        kind: &'static str,
+        /// The tag that the copy gets in the same call.
+        tag: &'static str,
+    },
+}
+
+/// What a resource is to the call that acts on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// None is narrowed: the call only reads.
+    Any,
+    /// It carries this tag.
+    Tagged(&'static str),
+    /// The call makes it, with this tag.
+    New(&'static str),
+    /// The call makes it, with this tag, as a copy of one of the same kind.
+    Copied(&'static str),
+    /// The call makes a copy of it, whosever it is.
+    Original,
+    /// The call uses it, whosever it is.
+    Used,
+}
+
+/// Resources that must be a drive's even where a call only uses them to make another.
+const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
+
+impl Call {
+    /// Its name in IAM, such as `ec2:RunInstances`.
+    #[must_use]
+    pub fn action(&self) -> String {
+        format!("{}:{}", self.service, self.name)
+    }
+
+    /// The kinds of resources that IAM asks about, each with its role; `*` for a call that only
+    /// reads.
+    #[must_use]
+    pub fn resources(&self) -> Vec<(&'static str, Role)> {
+        let each = |kinds: &'static [&'static str], role: Role| {
+            kinds.iter().map(move |kind| (*kind, role))
+        };
+        match self.right {
+            Right::Free => Vec::new(),
+            Right::Read => vec![("*", Role::Any)],
+            Right::Own { kinds, tag } => each(kinds, Role::Tagged(tag)).collect(),
+            Right::Make { kinds, tag, with } => {
+                let used = with.iter().map(|kind| {
+                    let is_drives = OF_A_DRIVE.contains(kind);
+                    (
+                        *kind,
+                        if is_drives {
+                            Role::Tagged(tag)
+                        } else {
+                            Role::Used
+                        },
+                    )
+                });
+                each(kinds, Role::New(tag)).chain(used).collect()
+            }
+            Right::Copy { kind, tag } => vec![(kind, Role::Copied(tag)), (kind, Role::Original)],
+        }
+    }
 }
 
 /// All of them, by name.
 pub const CALLS: &[Call] = &[
     own("AttachVolume", &["instance", "volume"]),
     group("AuthorizeSecurityGroupIngress"),
-    // A copy and its source are snapshots, and both are asked about with the copy's tags.
-    make("CopySnapshot", &["snapshot"], &[]),
+    Call {
+        name: "CopySnapshot",
+        service: "ec2",
+        right: Right::Copy {
+            kind: "snapshot",
+            tag: DRIVE,
+        },
+    },
     Call {
         name: "CreateSecurityGroup",
         service: "ec2",

@@ -21,8 +21,8 @@ use aws_sdk_ec2::types::{
 use super::client::unless_throttled;
 use super::error::NO_GROUP;
 use super::{
-    Ec2, Error, GibiBytes, Instance, Kind, Market, MayDelete, MayPrune, MayTerminate, Permit as _,
-    Price, Snapshot, Speed, Tags, Volume, Zone, convert,
+    Ec2, Encryption, Error, GibiBytes, Instance, Kind, Market, MayDelete, MayPrune, MayTerminate,
+    Permit as _, Price, Snapshot, Speed, Tags, Volume, Zone, convert,
 };
 use crate::ids::{GroupId, InstanceId, SnapshotId, SubnetId, VolumeId};
 use crate::retry::retry;
@@ -73,6 +73,8 @@ pub struct LaunchOrder {
     pub tags: Tags,
     /// Tags for its root disk.
     pub root_tags: Tags,
+    /// Tags for its network interface, if it is to have some.
+    pub interface_tags: Tags,
 }
 
 /// Without the user data, which has a private key.
@@ -153,6 +155,10 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::Instance, &order.tags))
             .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
             .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
+        if !order.interface_tags.is_empty() {
+            let tags = tagged(ResourceType::NetworkInterface, &order.interface_tags);
+            request = request.tag_specifications(tags);
+        }
         if let Some(device) = &order.root_device {
             // All else stays as the image has it.
             let encrypted = EbsBlockDevice::builder().encrypted(true).build();
@@ -314,9 +320,10 @@ impl Ec2 {
     }
 
     /// `CopySnapshot` of a snapshot of the region `from`, this one or another, to this region: one
-    /// attempt, as [`Self::create_snapshot`]; returns the copy's id. A copy is encrypted if its source
-    /// is. Within a region and under the same key no data is copied, and nothing is billed (EBS user
-    /// guide, *Copy an Amazon EBS snapshot*).
+    /// attempt, as [`Self::create_snapshot`]; returns the copy's id. Within a region and under the same
+    /// key no data is copied, and nothing is billed (EBS user guide, *Copy an Amazon EBS snapshot*): it
+    /// is named, since EC2 takes the account's default one otherwise. The copy of a snapshot that is not
+    /// encrypted is: the first save under encryption would be a whole copy all the same.
     pub async fn copy_snapshot(
         &self,
         from: &str,
@@ -330,13 +337,21 @@ impl Ec2 {
         } else {
             None
         };
-        let request = self
+        let mut request = self
             .once
             .copy_snapshot()
             .source_region(from)
             .source_snapshot_id(source.as_str())
             .set_presigned_url(permit)
             .tag_specifications(tagged(ResourceType::Snapshot, tags));
+        // A key is a region's: one of another region says nothing here.
+        if from == self.region() {
+            request = match self.encryption(source).await? {
+                Some(Encryption::By(key)) => request.encrypted(true).set_kms_key_id(key),
+                Some(Encryption::None) => request.encrypted(true),
+                None => request,
+            };
+        }
         let answer = unless_throttled(CALL, || request.clone().send()).await?;
         convert::id("the copy's id", answer.snapshot_id())
             .map_err(|doubt| Error::unreadable(CALL, doubt))

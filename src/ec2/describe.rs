@@ -10,6 +10,15 @@ use super::pages::{PAGE, read_pages};
 use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Tags, Volume, convert};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
+/// How a snapshot is encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Encryption {
+    /// Not at all.
+    None,
+    /// With the key of this ARN, if EC2 names it.
+    By(Option<String>),
+}
+
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
     pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
@@ -179,6 +188,25 @@ impl Ec2 {
             .transpose()
     }
 
+    /// Whether a snapshot is encrypted, and with which key; none if it is not there.
+    pub async fn encryption(&self, id: &SnapshotId) -> Result<Option<Encryption>, Error> {
+        let answer = known(
+            self.patient
+                .describe_snapshots()
+                .snapshot_ids(id.as_str())
+                .send()
+                .await
+                .map_err(|error| Error::of("DescribeSnapshots", &error)),
+        )?;
+        let found = answer
+            .as_ref()
+            .and_then(|answer| answer.snapshots().first());
+        Ok(found.map(|found| match found.encrypted() {
+            Some(true) => Encryption::By(found.kms_key_id().map(str::to_owned)),
+            _ => Encryption::None,
+        }))
+    }
+
     /// Snapshots by their ids, in one call; none if EC2 does not know one of them (yet, or any
     /// more).
     pub async fn snapshots_by_id(&self, ids: &[SnapshotId]) -> Result<Vec<Snapshot>, Error> {
@@ -242,8 +270,8 @@ impl Ec2 {
 
     /// Why an instance shut down or was terminated: EC2's `StateReason`, such as
     /// `Client.InternalError: Client error on launch` (EC2 user guide, *Troubleshoot Amazon EC2
-    /// instance termination issues*). `None` if the answer has none, or EC2 does not list the
-    /// instance any more.
+    /// instance termination issues*), and what its spot request says of a launch that failed. `None`
+    /// if there is neither, or EC2 does not list the instance any more.
     pub async fn why_ended(&self, instance: &InstanceId) -> Result<Option<String>, Error> {
         let answer = self
             .patient
@@ -256,8 +284,17 @@ impl Ec2 {
             .reservations()
             .iter()
             .flat_map(Reservation::instances);
-        let reason = instances.next().and_then(|seen| seen.state_reason());
-        Ok(reason.and_then(|reason| {
+        let seen = instances.next();
+        let is_spot = seen
+            .and_then(|seen| seen.instance_lifecycle())
+            .is_some_and(|lifecycle| lifecycle.as_str() == "spot");
+        let request = if is_spot {
+            self.failed_request(instance).await
+        } else {
+            None
+        };
+        let reason = seen.and_then(|seen| seen.state_reason());
+        let reason = reason.and_then(|reason| {
             let code = reason.code().unwrap_or_default();
             let words = reason.message().unwrap_or_default();
             // Most messages begin with their code.
@@ -267,7 +304,11 @@ impl Ec2 {
                 (code, words) if words.starts_with(code) => Some(words.to_owned()),
                 (code, words) => Some(format!("{code}: {words}")),
             }
-        }))
+        });
+        Ok(match (reason, request) {
+            (Some(reason), Some(request)) => Some(format!("{reason}: {request}")),
+            (reason, request) => reason.or(request),
+        })
     }
 }
 

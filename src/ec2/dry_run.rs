@@ -225,6 +225,7 @@ fn launch(targets: &DryRunTargets) -> LaunchOrder {
         user_data: Vec::new(),
         tags: targets.tags.clone(),
         root_tags: targets.tags.clone(),
+        interface_tags: targets.tags.clone(),
     }
 }
 

@@ -64,6 +64,7 @@ pub use checks::{Check, StatusChecks};
 pub use cidr::{Cidr, InvalidCidr};
 pub use client::{Caller, Direct, Ec2};
 pub use credentials::Chain;
+pub use describe::Encryption;
 pub use dry_run::{DryRun, DryRunTargets};
 pub use error::{Error, Kind};
 pub use experiment::{Injection, NoExperiment, State};

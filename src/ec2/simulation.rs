@@ -1,22 +1,20 @@
 //! The simulation of the caller's rights by IAM: `SimulatePrincipalPolicy`.
 //!
 //! The request is built here (IAM API reference, *`SimulatePrincipalPolicy`*, *Making query
-//! requests*) and signed by [`super::signed`]. One request asks, for one kind of resource, about
-//! all calls that concern it, with xdrive's tags on the resource and in the request, on which the
-//! policy's conditions depend. It does not see service control policies with conditions.
+//! requests*) and signed by [`super::signed`]. One request asks, for one kind of resource in one role,
+//! about all calls that concern it, with what EC2 itself would say of it: of one that is made the tags
+//! in the request, of one that is xdrive's its own tags, of any other none. It does not see service
+//! control policies with conditions.
 
 use form_urlencoded::Serializer;
 
-use super::calls::{CALLS, Right};
+use super::calls::{CALLS, Role};
 use super::https::Answer;
 use super::signed::Scope;
 use super::{DRIVE, Ec2, OWNER, Partition};
 
 /// The API's version.
 const VERSION: &str = "2010-05-08";
-
-/// The resource of calls that only read.
-const ANYTHING: &str = "*";
 
 /// An action that the caller may not take, as IAM simulates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,11 +66,10 @@ impl Ec2 {
         let mut principal = principal(owner)?;
         let account = owner.split(':').nth(4).unwrap_or_default();
         let (mut count, mut forbidden) = (0, Vec::new());
-        for (on, actions) in questions() {
-            let arn = thing(partition, self.region(), account, on);
-            let mut asked = self
-                .iam(partition, &question(&principal, &arn, &actions))
-                .await;
+        for (on, tags, actions) in questions() {
+            let arn = thing(partition, self.region(), account, (on, tags));
+            let ask = |principal: &str| question(principal, owner, (&arn, tags), &actions);
+            let mut asked = self.iam(partition, &ask(&principal)).await;
             if asked.as_ref().is_err_and(|error| error.is("NoSuchEntity"))
                 && let Some((_, role)) = principal.rsplit_once(":role/")
             {
@@ -89,9 +86,7 @@ impl Ec2 {
                     .ok_or_else(|| {
                         NoSimulation::Failed(format!("GetRole tells no ARN of {role}"))
                     })?;
-                asked = self
-                    .iam(partition, &question(&principal, &arn, &actions))
-                    .await;
+                asked = self.iam(partition, &ask(&principal)).await;
             }
             let answer = asked?;
             let named = all(&answer, "EvalActionName");
@@ -190,40 +185,68 @@ fn principal(owner: &str) -> Result<String, NoSimulation> {
         ))
 }
 
-/// The kinds of resources, and the actions that concern each, from the list of calls.
-fn questions() -> Vec<(&'static str, Vec<String>)> {
-    let mut questions: Vec<(&'static str, Vec<String>)> = Vec::new();
+/// Where the tags of a resource are, when EC2 asks IAM about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tagged {
+    /// In the request: it is made.
+    Request,
+    /// On the resource.
+    Resource,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// The kinds of resources, where their tags are, and the actions that concern them; from the list of
+/// calls.
+fn questions() -> Vec<(&'static str, Tagged, Vec<String>)> {
+    let mut questions: Vec<(&'static str, Tagged, Vec<String>)> = Vec::new();
     for call in CALLS {
-        let kinds: Vec<&'static str> = match call.right {
-            Right::Free => Vec::new(),
-            Right::Read => vec![ANYTHING],
-            Right::Own { kinds, .. } => kinds.to_vec(),
-            Right::Make { kinds, with, .. } => kinds.iter().chain(with).copied().collect(),
-        };
-        for kind in kinds {
-            let action = format!("{}:{}", call.service, call.name);
-            match questions.iter_mut().find(|(on, _)| *on == kind) {
-                Some((_, actions)) => actions.push(action),
-                None => questions.push((kind, vec![action])),
+        for (kind, role) in call.resources() {
+            let tagged = match role {
+                Role::New(_) | Role::Copied(_) => Tagged::Request,
+                // A fork's original is a drive's. `adopt` needs that no tag is asked for, and a policy
+                // that asks for the owner's is meant so.
+                Role::Tagged(_) | Role::Original => Tagged::Resource,
+                Role::Any | Role::Used => Tagged::Nowhere,
+            };
+            let same =
+                |(on, at, _): &&mut (&str, Tagged, Vec<String>)| (*on, *at) == (kind, tagged);
+            match questions.iter_mut().find(same) {
+                Some((_, _, actions)) => actions.push(call.action()),
+                None => questions.push((kind, tagged, vec![call.action()])),
             }
         }
     }
     questions
 }
 
-/// The ARN of a resource, which need not exist.
-fn thing(partition: Partition, region: &str, account: &str, kind: &str) -> String {
-    match kind {
-        ANYTHING => ANYTHING.to_owned(),
-        "image" | "snapshot" => {
-            format!("arn:{partition}:ec2:{region}::{kind}/{kind}-0123456789abcdef0")
-        }
-        kind => format!("arn:{partition}:ec2:{region}:{account}:{kind}/{kind}-0123456789abcdef0"),
-    }
+/// The ARN of a resource, which need not exist. One that is to be made has no id.
+fn thing(
+    partition: Partition,
+    region: &str,
+    account: &str,
+    (kind, tagged): (&str, Tagged),
+) -> String {
+    let id = match (kind, tagged) {
+        ("*", _) => return kind.to_owned(),
+        (_, Tagged::Request) => "*".to_owned(),
+        ("snapshot", _) => "snap-0123456789abcdef0".to_owned(),
+        _ => format!("{kind}-0123456789abcdef0"),
+    };
+    let account = match kind {
+        "image" | "snapshot" => "",
+        _ => account,
+    };
+    format!("arn:{partition}:ec2:{region}:{account}:{kind}/{id}")
 }
 
-/// The parameters of a simulation.
-fn question(principal: &str, arn: &str, actions: &[String]) -> Vec<(String, String)> {
+/// The parameters of a simulation, with the tags of `owner`'s where they are.
+fn question(
+    principal: &str,
+    owner: &str,
+    (arn, tagged): (&str, Tagged),
+    actions: &[String],
+) -> Vec<(String, String)> {
     let fixed = [
         ("Action", "SimulatePrincipalPolicy"),
         ("Version", VERSION),
@@ -235,10 +258,12 @@ fn question(principal: &str, arn: &str, actions: &[String]) -> Vec<(String, Stri
     for (number, action) in (1..).zip(actions) {
         words.push((format!("ActionNames.member.{number}"), action.clone()));
     }
-    let keys = ["aws:ResourceTag", "aws:RequestTag"];
-    let tags = [(DRIVE, "selftest"), (OWNER, principal)];
-    let entries = keys.iter().flat_map(|key| tags.map(|tag| (key, tag)));
-    for (number, (key, (tag, value))) in (1..).zip(entries) {
+    let key = match tagged {
+        Tagged::Request => "aws:RequestTag",
+        Tagged::Resource => "aws:ResourceTag",
+        Tagged::Nowhere => return words,
+    };
+    for (number, (tag, value)) in (1..).zip([(DRIVE, "selftest"), (OWNER, owner)]) {
         let entry = format!("ContextEntries.member.{number}");
         words.push((format!("{entry}.ContextKeyName"), format!("{key}/{tag}")));
         words.push((format!("{entry}.ContextKeyType"), "string".to_owned()));
@@ -269,6 +294,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
 
+    use super::super::calls::Right;
     use super::super::loopback;
     use super::*;
 
@@ -313,8 +339,16 @@ mod tests {
                     format!("<GetRoleResult><Role><Arn>{ROLE}</Arn></Role></GetRoleResult>"),
                 )
             } else if word("PolicySourceArn") == ROLE {
-                assert!(word("ContextEntries.member.1.ContextKeyName").starts_with("aws:"));
-                let on_a_subnet = word("ResourceArns.member.1").contains(":subnet/");
+                let arn = word("ResourceArns.member.1");
+                let key = word("ContextEntries.member.1.ContextKeyName");
+                // As EC2 asks: the tags of the request for what is made, and for nothing else.
+                assert_eq!(
+                    key.starts_with("aws:RequestTag/"),
+                    arn.ends_with("/*"),
+                    "{arn}"
+                );
+                let on_a_subnet = arn.contains(":subnet/");
+                assert!(!on_a_subnet || key.is_empty(), "{key}");
                 let actions = words
                     .iter()
                     .filter(|(name, _)| name.starts_with("ActionNames."));
@@ -382,16 +416,26 @@ mod tests {
         let asked = questions();
         for call in CALLS {
             let action = format!("{}:{}", call.service, call.name);
-            let is_asked = asked.iter().any(|(_, actions)| actions.contains(&action));
+            let is_asked = asked
+                .iter()
+                .any(|(_, _, actions)| actions.contains(&action));
             assert_eq!(is_asked, call.right != Right::Free, "{action}");
         }
-        let of = |kind: &str| &asked.iter().find(|(on, _)| *on == kind).unwrap().1;
-        assert!(
-            of("subnet")
-                .iter()
-                .all(|action| action == "ec2:RunInstances")
-        );
-        assert!(of("volume").contains(&"ec2:CreateSnapshot".to_owned()));
+        let of = |kind: &str, at: Tagged| {
+            let mut asked = asked.iter();
+            let found = asked.find(|(on, tagged, _)| (*on, *tagged) == (kind, at));
+            &found.unwrap().2
+        };
+        let subnet = of("subnet", Tagged::Nowhere);
+        assert!(subnet.iter().all(|action| action == "ec2:RunInstances"));
+        let saves = "ec2:CreateSnapshot".to_owned();
+        assert!(of("volume", Tagged::Resource).contains(&saves));
+        assert!(!of("volume", Tagged::Request).contains(&saves));
+        // Both the copy and its original.
+        let copies = "ec2:CopySnapshot".to_owned();
+        for at in [Tagged::Request, Tagged::Resource] {
+            assert!(of("snapshot", at).contains(&copies), "{at:?}");
+        }
     }
 
     #[test]

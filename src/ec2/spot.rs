@@ -117,6 +117,28 @@ impl Ec2 {
 
     /// The status of the spot request behind `instance`; `None` if there is none, or none yet.
     pub async fn spot_status(&self, instance: &InstanceId) -> Result<Option<SpotStatus>, Error> {
+        let status = self.request_status(instance).await?;
+        status
+            .map(|status| parse(instance, &status))
+            .transpose()
+            .map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
+    /// Why the spot request behind `instance` could not be launched, if it says so. EC2 launches spot
+    /// instances itself, and the instance has less to say of it (EC2 user guide, *Get the status of a
+    /// Spot Instance request*, `bad-parameters`).
+    pub(super) async fn failed_request(&self, instance: &InstanceId) -> Option<String> {
+        // It is only for a hint.
+        let status = self.request_status(instance).await.ok()??;
+        let has_failed = status.code() == Some("bad-parameters");
+        let message = status.message().filter(|_| has_failed)?;
+        Some(message.to_owned())
+    }
+
+    async fn request_status(
+        &self,
+        instance: &InstanceId,
+    ) -> Result<Option<SpotInstanceStatus>, Error> {
         let of_instance = Filter::builder()
             .name("instance-id")
             .values(instance.as_str())
@@ -132,10 +154,7 @@ impl Ec2 {
             .spot_instance_requests()
             .first()
             .and_then(SpotInstanceRequest::status);
-        status
-            .map(|status| parse(instance, status))
-            .transpose()
-            .map_err(|doubt| Error::unreadable(CALL, doubt))
+        Ok(status.cloned())
     }
 }
 

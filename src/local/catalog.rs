@@ -12,6 +12,11 @@ pub(super) const ACCOUNT: &str = "000000000000";
 pub(super) fn instance_profile(name: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
 }
+
+/// The ARN of the key `aws/ebs` of a region.
+pub(super) fn aws_key(region: &str) -> String {
+    format!("arn:aws:kms:{region}:{ACCOUNT}:key/00000000-0000-4000-8000-0000000000eb")
+}
 /// The default caller's ARN in STS's answers.
 pub(super) const CALLER: &str = "arn:aws:iam::000000000000:user/local";
 /// The unique id of a caller that is a user.

@@ -21,6 +21,7 @@ mod faults;
 mod interrupt;
 pub mod plane;
 mod records;
+mod rights;
 mod settings;
 pub mod setup;
 mod store;
@@ -41,6 +42,7 @@ pub use store::{Credentials, StoreError};
 use crate::clock::Clock;
 use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
+use rights::Rights;
 use store::Store;
 use wire::{ApiError, Params, Xml};
 
@@ -106,6 +108,9 @@ struct Inner {
     /// The VPC's address ranges, the first one first.
     vpc_cidrs: Vec<String>,
     caller: String,
+    rights: Rights,
+    default_key: Option<String>,
+    spot_key_grant: bool,
     gpu: Gpu,
     plan: Plan,
     boots: BTreeMap<String, Boots>,
@@ -176,6 +181,12 @@ impl Local {
             vpc_cidrs: std::iter::once(catalog::VPC_CIDR.to_owned())
                 .chain(settings.secondary_cidrs.into_iter().flatten())
                 .collect(),
+            rights: Rights::read(
+                settings.policy.as_deref(),
+                settings.control_policy.as_deref(),
+            )?,
+            default_key: settings.default_key,
+            spot_key_grant: settings.spot_key_grant.unwrap_or(true),
             caller: settings
                 .caller
                 .unwrap_or_else(|| catalog::CALLER.to_owned()),
@@ -242,6 +253,16 @@ impl Local {
     /// The stand-in for the GPUs of types that have one.
     fn gpu(&self) -> Gpu {
         self.0.gpu
+    }
+
+    /// The key of the account's own that encrypts new disks; none if it is `aws/ebs`.
+    fn default_key(&self) -> Option<&str> {
+        self.0.default_key.as_deref()
+    }
+
+    /// Whether spot instances cannot be launched with encrypted disks.
+    fn locks_out_spot(&self) -> bool {
+        self.0.default_key.is_some() && !self.0.spot_key_grant
     }
 
     /// How instances of a type boot.

@@ -15,6 +15,10 @@
 //! instance-profiles = []  # the names of those that IAM would have
 //! secondary-cidrs = []    # the VPC's address ranges besides its first
 //! caller = "arn:aws:iam::000000000000:user/local"  # the caller that STS names
+//! policy = "{…}"          # the caller's one IAM policy document; without one it may do everything
+//! default-key = "arn:aws:kms:…" # the key of the account's own that encrypts new disks; else aws/ebs
+//! spot-key-grant = true   # whether EC2's role for spot instances may use that key
+//! control-policy = "{…}"  # what the account's organization forbids (a service control policy)
 //! plan = "paid"           # or "free": launches only what the free tier has
 //!
 //! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
@@ -43,6 +47,7 @@ use serde::{Deserialize, Serialize};
 use super::catalog;
 use super::delays::{Delays, Preset};
 use super::plane::Gpu;
+use super::rights::Rights;
 
 /// The data plane behind the API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -125,6 +130,16 @@ pub struct Settings {
     pub secondary_cidrs: Option<Vec<String>>,
     /// The caller's ARN in STS's answers; a user's by default.
     pub caller: Option<String>,
+    /// The caller's one IAM policy document, as JSON; by default it may do everything.
+    pub policy: Option<String>,
+    /// The ARN of the key of the account's own with which new disks are encrypted; by default
+    /// `aws/ebs`, which is anybody's.
+    pub default_key: Option<String>,
+    /// Whether EC2's role for spot instances has a grant on that key, as it has by default; without
+    /// one they end at birth.
+    pub spot_key_grant: Option<bool>,
+    /// The service control policy of the account's organization, of which only what denies counts.
+    pub control_policy: Option<String>,
     /// The stand-in for NVIDIA's GPUs of types that have one; by default with a driver in the
     /// image. Nothing computes on it.
     pub gpu: Option<Gpu>,
@@ -164,6 +179,10 @@ impl Settings {
         if let Some(caller) = &settings.caller {
             catalog::check_caller(caller)?;
         }
+        Rights::read(
+            settings.policy.as_deref(),
+            settings.control_policy.as_deref(),
+        )?;
         Ok(settings)
     }
 
@@ -185,6 +204,10 @@ impl Settings {
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
             secondary_cidrs: self.secondary_cidrs.or(base.secondary_cidrs),
             caller: self.caller.or(base.caller),
+            policy: self.policy.or(base.policy),
+            default_key: self.default_key.or(base.default_key),
+            spot_key_grant: self.spot_key_grant.or(base.spot_key_grant),
+            control_policy: self.control_policy.or(base.control_policy),
             gpu: self.gpu.or(base.gpu),
             plan: self.plan.or(base.plan),
             boots: self.boots.or(base.boots),

@@ -14,7 +14,7 @@ use crate::drive::kept::Kept;
 use crate::drive::superblock;
 use crate::drive::tags::{self, SnapshotKind, VolumeTags};
 use crate::drive::{CopyOrder, CopySource};
-use crate::ec2::{DRIVE, Ec2, Snapshot, SnapshotState, Tags, Volume, VolumeState};
+use crate::ec2::{DRIVE, Ec2, Encryption, Snapshot, SnapshotState, Tags, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SnapshotId};
 use crate::launch::offers::dollars;
@@ -52,6 +52,7 @@ pub(crate) async fn adopt(
         }
     };
     session.demand_new(&facts, &order(SnapshotKind::Clean), &of)?;
+    let is_whole = session.is_copied_whole(&source).await;
     // A volume cannot be read; its copy can.
     let found = match &source {
         CopySource::Snapshot(id) => Some(look(&session.cloud.ec2, id).await),
@@ -86,7 +87,7 @@ pub(crate) async fn adopt(
             )),
         }
         session.report_copy(&copied, &of, "");
-        session.report_cost(&source, &copied.0).await;
+        session.report_cost((&source, is_whole), &copied.0).await;
     }
     Session::code(asked.map_or(Ending::Exit(0), Ending::Asked))
 }
@@ -114,15 +115,35 @@ impl Session {
         })
     }
 
+    /// Whether the copy of a snapshot has all of its data, since it is not encrypted as drives are.
+    async fn is_copied_whole(&self, source: &CopySource) -> bool {
+        let CopySource::Snapshot(id) = source else {
+            return false;
+        };
+        // A look that fails keeps only a sentence back.
+        let found = self.cloud.ec2.encryption(id).await;
+        matches!(found, Ok(Some(Encryption::None)))
+    }
+
     /// Prints what the copy costs a month.
-    async fn report_cost(&self, source: &CopySource, copy: &SnapshotId) {
+    async fn report_cost(&self, (source, is_whole): (&CopySource, bool), copy: &SnapshotId) {
         // A look that fails keeps only a price back.
         let Ok(Some(snapshot)) = self.cloud.ec2.snapshot(copy).await else {
             return;
         };
         let (_, most) = Kept::of(&[snapshot]).cents();
         let most = dollars(most);
+        let found = self.cloud.ec2.encryption(copy).await;
+        let is_plain = matches!(found, Ok(Some(Encryption::None)));
         self.report.note(&match source {
+            CopySource::Snapshot(_) if is_whole => format!(
+                "{source} is as it was, and not encrypted; the copy is, as drives are, and so a whole \
+                 one: at most {most} a month"
+            ),
+            CopySource::Volume(_) if is_plain => format!(
+                "{source} is as it was, and not encrypted; the copy costs at most {most} a month, and \
+                 the first save, which is encrypted, as much again"
+            ),
             CopySource::Snapshot(_) => format!(
                 "{source} is as it was; the copy costs what differs from it, at most {most} a month"
             ),

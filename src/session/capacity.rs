@@ -41,6 +41,7 @@ impl Session {
         // `check_request` has refused one that cannot be parsed.
         let own = drive.settings.speed().unwrap_or_default();
         self.speed.set(options.speed.or(own));
+        self.carry(&drive.settings);
         self.terms = Some(terms);
         self.choose(&markets, drive.host.is_some());
         Ok(())

@@ -9,11 +9,12 @@ use super::request::Request;
 use super::state::{Session, begin};
 use crate::cloud::Cloud;
 use crate::drive::reconcile::is_left;
+use crate::drive::stuck::Why;
 use crate::drive::tags::{self, SnapshotKind, SnapshotTags, VolumeTags};
 use crate::drive::{CopyOrder, CopySource};
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Snapshot, SnapshotState, Tags, Volume};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, KEY};
 use crate::ids::{DriveAt, DriveName, Generation, SnapshotId, Uuid};
 use crate::report::Report;
 use crate::signals::End;
@@ -244,8 +245,40 @@ impl Session {
             } => Some((snapshot.clone(), *generation)),
             _ => None,
         };
-        self.report_outcome(outcome)?;
+        let failed = match &outcome {
+            Outcome::Stuck(stuck) => match &stuck.why {
+                Why::CopyFailed(copy) => Some(copy.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Err(failure) = self.report_outcome(outcome) {
+            return Err(match failed {
+                Some(copy) => self.explain_failed_copy(&copy, failure).await,
+                None => failure,
+            });
+        }
         Ok((copied, asked))
+    }
+
+    /// The failure of a copy, with EC2's own words for it: it says only there that the key may not be
+    /// used (EBS user guide, *Copy an Amazon EBS snapshot*).
+    async fn explain_failed_copy(&self, copy: &SnapshotId, failure: Failure) -> Failure {
+        // A look that fails keeps only the reason back.
+        let Ok(Some(snapshot)) = self.cloud.ec2.snapshot(copy).await else {
+            return failure;
+        };
+        if snapshot.message.is_empty() {
+            return failure;
+        }
+        let is_key = snapshot.message.to_lowercase().contains("key");
+        let way_out = failure.hint.as_deref().unwrap_or_default();
+        let hint = is_key.then(|| format!("{KEY}; then: {way_out}"));
+        Failure {
+            error: anyhow!("{}: {}", failure.error, snapshot.message),
+            hint: hint.or_else(|| failure.hint.clone()),
+            ..failure
+        }
     }
 
     /// Says what the drive is a copy of, and how to go on.

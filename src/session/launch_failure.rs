@@ -84,6 +84,13 @@ mod tests {
         for (how, hint) in [
             (ended("Client.InternalError: Client error on launch"), KEY),
             (
+                ended(
+                    "Client.InternalError: Client error on launch: You must grant the \
+                     AWSServiceRoleForEC2Spot service-linked role access to any custom KMS keys.",
+                ),
+                KEY,
+            ),
+            (
                 ended("Client.InvalidKMSKey.InvalidState: The KMS key is disabled"),
                 KEY,
             ),

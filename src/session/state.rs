@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use tokio::sync::{mpsc, watch};
 
 use super::lookup::{self, Listing};
@@ -15,13 +15,13 @@ use crate::access::ingress::Ingress;
 use crate::access::lease::{LeaseContext, News};
 use crate::clock::BootTime;
 use crate::cloud::Cloud;
-use crate::config::GitUser;
+use crate::config::{GitUser, check_tags};
 use crate::drive::event::Event;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
 use crate::drive::{Goal, Outcome, Reconciler, Wanted, pools};
 use crate::ec2::Speed;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::host::container::{self, CommandId};
 use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
@@ -112,6 +112,9 @@ impl Session {
             Some(id) => Some(lookup::subnet(id, &cloud).await?),
             None => None,
         };
+        let mut own = cloud.tags.clone();
+        own.extend(options.tags.clone());
+        check_tags(own.len()).map_err(|why| Failure::new(Exit::Usage, anyhow!(why)))?;
         let wanted = Wanted {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
@@ -123,6 +126,7 @@ impl Session {
                 options.size,
             )
             .with_speed(options.speed)
+            .with_own(&own)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
             note: request.note.clone(),
@@ -180,6 +184,13 @@ impl Session {
             news,
             acted,
         })
+    }
+
+    /// Has all that is made from now on carry the tags of the account's own that the drive has, beside
+    /// those that are typed or configured.
+    pub(super) fn carry(&mut self, settings: &Settings) {
+        let own = self.reconciler.carry(settings);
+        self.reconciler.hosts().ingress().carry(own);
     }
 
     /// Runs towards `goal`, and never drops the run: signals are counted, and the run decides where

@@ -47,6 +47,7 @@ pub fn launch_order(token: &str) -> LaunchOrder {
         user_data: b"#!/bin/sh\n".to_vec(),
         tags: Tags::new(),
         root_tags: Tags::new(),
+        interface_tags: Tags::new(),
     }
 }
 

@@ -148,7 +148,8 @@ impl Plan {
 
     /// Makes the group, or finds the one that another laptop has made meanwhile.
     pub(super) async fn make(&self, vpc: &VpcId) -> Result<Group, HostError> {
-        let tags = tags::group(&self.owner);
+        let mut tags = tags::group(&self.owner);
+        tags.extend(self.tags.clone());
         let about = format!("Who may log in to the instances of {}", self.owner);
         let about: String = about.chars().filter(|letter| is_allowed(*letter)).collect();
         let about = &about[..about.len().min(255)];

@@ -78,6 +78,7 @@ impl Town {
             user_data: Vec::new(),
             tags: tags.clone(),
             root_tags: tags,
+            interface_tags: Tags::new(),
         };
         self.ec2.launch(&order).await.unwrap()
     }

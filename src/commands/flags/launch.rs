@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::config::launch::{self, ArchChoice, Fallback};
-use crate::config::{Options, quantity};
+use crate::config::{self, Options, quantity};
 use crate::drive::pools::{InvalidRequirements, Requirements, Resources};
 use crate::ec2::{Market, Price};
 
@@ -106,6 +106,18 @@ pub struct Launch {
     )]
     max_price: Option<Price>,
 
+    /// Tag all that is made, such as CostCenter=42; repeatable.
+    ///
+    /// The instance, its root disk and interface, the spot request, the volume, snapshots and security
+    /// group; with those of `tags` in the configuration. The drive's own are carried on.
+    #[arg(
+        long = "tag",
+        value_name = "KEY=VALUE",
+        value_parser = config::tag,
+        hide_short_help = true
+    )]
+    tags: Vec<(String, String)>,
+
     /// The machine image: an AMI's id or resolve:ssm:PARAMETER.
     ///
     /// It needs Docker and systemd [default: Amazon Linux 2023 as AWS publishes it for the type].
@@ -151,6 +163,7 @@ impl Launch {
             max_price: self.max_price,
             ami: self.ami,
             leave_zone: self.leave_zone,
+            tags: self.tags.into_iter().collect(),
             ..Options::default()
         })
     }

@@ -186,6 +186,7 @@ mod tests {
             user_data: Vec::new(),
             tags: tags.clone(),
             root_tags: tags,
+            interface_tags: Tags::new(),
         }
     }
 

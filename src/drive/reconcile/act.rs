@@ -371,7 +371,7 @@ impl<H: Hosts> Reconciler<H> {
             uuid: recorded.or(self.overlay.uuids.get(id).copied()),
             number,
         };
-        let settings = Settings::read(&volume.tags);
+        let settings = Settings::read(&volume.tags).with_own(&self.wanted.settings.own());
         let mut tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &settings);
         tags.extend(Record::read(&volume.tags).tags());
         self.overlay.me.attempts.push(Attempt {

@@ -26,6 +26,7 @@ impl<H: Hosts> Reconciler<H> {
         }
         let mut tags = tags::common(&self.drive, &self.overlay.who);
         tags.extend(order.tags.clone());
+        tags.extend(self.wanted.settings.own());
         let copied = match &order.source {
             CopySource::Snapshot(source) => {
                 let made = self.ec2.copy_snapshot(&order.region, source, &tags).await;

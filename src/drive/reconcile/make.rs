@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{Arch, Error, Instance, Kind, LaunchOrder, Market, VolumeOrder, Zone};
+use crate::ec2::{Arch, Error, Instance, Kind, LaunchOrder, Market, Tags, VolumeOrder, Zone};
 use crate::ids::{Generation, random_id};
 
 use super::super::event::Event;
@@ -231,8 +231,18 @@ impl<H: Hosts> Reconciler<H> {
         let place = subnets.place(zone.as_ref())?;
         let root_device = self.root_device(&pool.image).await?;
         let (who, placement) = (&self.overlay.who, &self.wanted.placement);
+        // The tags of the account's own are on all that the call makes.
+        let own = self.wanted.settings.own();
+        let mut interface_tags = Tags::new();
+        if !own.is_empty() {
+            interface_tags.extend(tags::common(&self.drive, who));
+            interface_tags.extend(own.clone());
+        }
+        let mut root_tags = tags::root(&self.drive, who);
+        root_tags.extend(own.clone());
         let mut tags = tags::instance(&self.drive, who, &prepared.host_key, until);
         tags.extend(tags::image(&pool.image));
+        tags.extend(own);
         if throwaway {
             tags.extend(tags::throwaway(&who.session));
         }
@@ -250,7 +260,8 @@ impl<H: Hosts> Reconciler<H> {
             max_price: pool.max_price,
             user_data: prepared.user_data,
             tags,
-            root_tags: tags::root(&self.drive, who),
+            root_tags,
+            interface_tags,
         };
         let mut sent = self.send_launch(order.clone()).await;
         if sent.as_ref().is_err_and(Error::lacks_root_device) {

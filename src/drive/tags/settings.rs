@@ -1,4 +1,5 @@
-//! The drive's own settings: tags that travel with its volumes and snapshots.
+//! The drive's own settings: tags that travel with its volumes and snapshots. Those of the account's own,
+//! such as a cost centre, travel with them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use crate::ec2::{Arch, Speed, Tags};
 use crate::ids::ImageReference;
 
 use super::super::pools::Requirements;
-use super::{AMI, ARCH, SCRATCH, Unreadable};
+use super::{AMI, ARCH, NAME, SCRATCH, Unreadable};
 
 /// The container image: a registry's, or [`FILE`].
 const IMAGE: &str = "xdrive:image";
@@ -33,8 +34,18 @@ const THROUGHPUT: &str = "xdrive:throughput";
 const IOPS: &str = "xdrive:iops";
 const WARM: &str = "xdrive:warm";
 
-/// The drive's own settings (`image`, `type`, `size`, speed) and its architecture, by tag. Its
-/// volumes and snapshots carry them, so that another laptop needs no flags.
+/// The most tags of the account's own that are carried on: AWS allows 50 on a resource (EC2 user guide,
+/// *Tag restrictions*), and xdrive has less than 35 in all.
+pub const OWN_MOST: usize = 15;
+
+/// Whether a tag is the account's own: neither xdrive's nor AWS's.
+fn is_own(key: &str) -> bool {
+    key != NAME && !key.starts_with("xdrive:") && !key.starts_with("aws:")
+}
+
+/// The drive's own settings (`image`, `type`, `size`, speed) and its architecture, by tag, and the
+/// tags of the account's own. Its volumes and snapshots carry them, so that another laptop needs no
+/// flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -42,12 +53,36 @@ impl Settings {
     /// The settings among `tags`.
     #[must_use]
     pub fn read(tags: &Tags) -> Self {
-        let known = |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str());
-        let own = |(key, value): (&String, &String)| match key.as_str() {
+        let is_kept =
+            |(key, _): &(&String, &String)| SETTINGS.contains(&key.as_str()) || is_own(key);
+        let kept = tags.iter().filter(is_kept);
+        let kept = kept.map(|(key, value)| match key.as_str() {
             IMAGE => (key.clone(), recorded(value)),
             _ => (key.clone(), value.clone()),
-        };
-        Self(tags.iter().filter(known).map(own).collect())
+        });
+        Self(kept.collect()).with_own(&Tags::new())
+    }
+
+    /// The same, with these tags of the account's own. Others stay only as far as there is room.
+    #[must_use]
+    pub fn with_own(mut self, own: &Tags) -> Self {
+        self.0.extend(own.clone());
+        let kept = self
+            .0
+            .keys()
+            .filter(|key| is_own(key) && !own.contains_key(*key));
+        let room = OWN_MOST.saturating_sub(own.len());
+        let beyond: Vec<String> = kept.skip(room).cloned().collect();
+        self.0.retain(|key, _| !beyond.contains(key));
+        self
+    }
+
+    /// The tags of the account's own.
+    #[must_use]
+    pub fn own(&self) -> Tags {
+        let own = self.0.iter().filter(|(key, _)| is_own(key));
+        own.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     }
 
     /// Settings of the image, the requirements and the size in GiB, where they are the drive's own.
@@ -100,7 +135,7 @@ impl Settings {
     pub fn over(&self, kept: &Self) -> Self {
         let mut merged = kept.clone();
         merged.0.extend(self.0.clone());
-        merged
+        merged.with_own(&self.own())
     }
 
     /// The container image, if the drive has its own. Whoever may tag may have written it: it is a

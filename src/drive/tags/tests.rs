@@ -210,3 +210,57 @@ fn what_a_drive_is_called_and_began_with_is_read_only_if_it_can_be_that() {
         assert_eq!(forked_from(&tags(FORKED_FROM, value)), Some(value));
     }
 }
+
+#[test]
+fn tags_of_the_accounts_own_travel_with_the_settings_as_far_as_there_is_room() {
+    let given = |from: usize, to: usize| -> Tags {
+        let each = (from..to).map(|n| (format!("own-{n:02}"), "x".to_owned()));
+        each.collect()
+    };
+    let mut tags = given(0, 3);
+    for (key, value) in [
+        ("Name", "demo"),
+        ("xdrive:image", "jupyter"),
+        ("aws:backup:source-resource", "vol-1"),
+        ("xdrive:generation", "4"),
+    ] {
+        tags.insert(key.to_owned(), value.to_owned());
+    }
+    let settings = Settings::read(&tags);
+    assert_eq!(settings.own(), given(0, 3));
+    assert_eq!(settings.tags()["xdrive:image"], "jupyter");
+    // What is typed or configured goes before what the drive has.
+    let more = settings.clone().with_own(&given(2, 2 + OWN_MOST - 1));
+    assert_eq!(more.own().len(), OWN_MOST);
+    assert!(more.own().contains_key("own-00") && !more.own().contains_key("own-01"));
+    assert_eq!(more.tags()["xdrive:image"], "jupyter");
+    let other = Settings::default().with_own(&Tags::from([("own-00".into(), "y".into())]));
+    assert_eq!(other.over(&settings).own()["own-00"], "y");
+    assert_eq!(other.over(&settings).own().len(), 3);
+    assert_eq!(Settings::read(&given(0, 40)).own(), given(0, OWN_MOST));
+}
+
+#[test]
+fn the_accounts_own_tags_and_all_of_xdrives_are_no_more_than_a_resource_may_have() {
+    let mut keys = std::collections::BTreeSet::new();
+    let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![top.join("drive"), top.join("ec2")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            let named = text.split("\"xdrive:").skip(1);
+            let named = named.filter_map(|rest| rest.split('"').next());
+            let is_key = |key: &&str| key.bytes().all(|it| it.is_ascii_lowercase() || it == b'-');
+            keys.extend(named.filter(is_key).map(str::to_owned));
+        }
+    }
+    // All of them, though no resource has all, and the name.
+    let own = keys.len() + 1;
+    assert!(own > 25, "{keys:?}");
+    assert!(own + OWN_MOST <= 50, "{own} of xdrive's");
+}

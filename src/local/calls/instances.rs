@@ -301,6 +301,11 @@ fn state_reason(instance: &Instance, at: Timestamp) -> Option<(&'static str, &'s
             "Server.SpotInstanceTermination",
             "Server.SpotInstanceTermination: Spot instance termination",
         )
+    } else if instance.spot.as_ref().is_some_and(|spot| spot.locked) {
+        (
+            "Client.InternalError",
+            "Client.InternalError: Client error on launch",
+        )
     } else if ending.failed {
         (
             "Server.InternalError",

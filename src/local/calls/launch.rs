@@ -11,7 +11,7 @@ use super::request::{Request, new_id, repeats};
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::plane;
-use crate::local::records::{Attachment, Instance, Spot, Tags, Volume};
+use crate::local::records::{Attachment, Ending, Instance, Spot, Tags, Volume};
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 
@@ -95,11 +95,15 @@ fn launch_one(
         gpu: order.kind.nvidia().map(|_| change.local.gpu()),
         boots: change.boot_time(running + boot.after()),
     };
+    let is_spot = matches!(order.market, Market::Spot { .. });
+    let is_locked = is_spot && order.root.encrypted && change.local.locks_out_spot();
     let mut up = None;
-    change.effect(Intent::Sweep, |plane| {
-        up = Some(plane.launch(&machine)?);
-        Ok(())
-    })?;
+    if !is_locked {
+        change.effect(Intent::Sweep, |plane| {
+            up = Some(plane.launch(&machine)?);
+            Ok(())
+        })?;
+    }
     let launches = change.world.launches;
     change.world.launches = launches.wrapping_add(1);
     // On paper: an address that no machine has (RFC 2544, benchmarking).
@@ -122,6 +126,7 @@ fn launch_one(
             id: new_id("sir-")?,
             max_price: max_price.clone(),
             interruption: None,
+            locked: is_locked,
             tags: tags("spot-instances-request"),
         }),
     };
@@ -144,7 +149,10 @@ fn launch_one(
         running,
         boot,
         stop: None,
-        termination: None,
+        termination: is_locked.then(|| Ending {
+            done: Some(now),
+            ..Ending::failed(now)
+        }),
         tags: tags("instance"),
     };
     let root = Volume {
@@ -156,6 +164,7 @@ fn launch_one(
         throughput: Some(125),
         initialization: None,
         encrypted: order.root.encrypted,
+        key: None,
         snapshot: Some(images::root_snapshot(&order.image)),
         root: true,
         created: now,
@@ -178,5 +187,8 @@ fn launch_one(
     };
     change.world.volumes.insert(new_id("vol-")?, root);
     change.world.instances.insert(id.clone(), instance);
+    if is_locked {
+        change.world.end(&id, now);
+    }
     Ok(id)
 }

@@ -1,6 +1,7 @@
 //! EC2's calls: one table of them ([`table`]), one file for each family.
 //!
-//! This file finds a call, checks its parameters, ends it for `DryRun`, and applies planted faults.
+//! This file finds a call, checks its parameters and the caller's rights, ends it for `DryRun`, and
+//! applies planted faults.
 //! A call that is not in the table is `InvalidAction`; a parameter that a call does not understand
 //! is `UnknownParameter`, never ignored. Codes and messages are those of the EC2 API reference
 //! (*Error codes*) and of recorded answers.
@@ -28,11 +29,12 @@ mod volumes;
 
 use super::wire::{ApiError, Params, Xml};
 use super::world::World;
-use super::{Inner, Local, faults};
+use super::{Inner, Local, faults, rights};
 
-use request::Request;
-pub(super) use request::no_such_id;
+pub(super) use images::resolve as resolve_image;
+pub(super) use request::{Request, no_such_id};
 use table::{CALLS, Run};
+pub(super) use tags::tags_of;
 
 /// The elements below an answer's root.
 type Answer = Result<Vec<Xml>, ApiError>;
@@ -68,6 +70,7 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
             )
         })?;
     let request = Request::new(params, call.parameters)?;
+    rights::check(local, action, request)?;
     if request.flag("DryRun")?.unwrap_or(false) {
         return Err(ApiError {
             status: 412,

@@ -7,10 +7,12 @@ use super::instances::stamp;
 use super::page::Page;
 use super::request::{Request, new_id, no_such};
 use super::{Answer, Reading, tags};
+use crate::local::Local;
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::plane::{BLOCK, PlaneError};
 use crate::local::records::{Snapshot, Tags};
+use crate::local::rights;
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 
@@ -89,7 +91,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
             "Maximum allowed in-progress snapshots for a single volume exceeded.",
         ));
     }
-    let (gib, encrypted) = (volume.gib, volume.encrypted);
+    let (gib, encrypted, key) = (volume.gib, volume.encrypted, volume.key.clone());
     let (superblock, origin) = (volume.superblock.clone(), volume.origin.clone());
     let id = new_id("snap-")?;
     // On paper there is at most the block of the superblock.
@@ -106,6 +108,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         gib,
         description: description.to_owned(),
         encrypted,
+        key,
         started: now,
         completed: now + delays.completed,
         failed: None,
@@ -116,7 +119,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         origin,
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
     };
-    let answer = item(&id, &snapshot, now);
+    let answer = item(&id, &snapshot, now, change.local.region());
     change.world.snapshots.insert(id, snapshot);
     Ok(answer)
 }
@@ -153,14 +156,24 @@ pub(super) fn copy(request: Request<'_>, change: &mut Change<'_>) -> Answer {
             "The description of a snapshot has at most 255 characters",
         ));
     }
+    let (encrypted, key) = encryption(request, source, change.local)?;
+    let is_locked = key
+        .as_ref()
+        .is_some_and(|key| !rights::may_use_key(change.local, key, &rights::OF_A_COPY));
     let mut specified = request.tag_specifications(&["snapshot"])?;
     let id = new_id("snap-")?;
+    // Under another key it is a whole copy, which shares no block with its source.
+    let is_same = (encrypted, &key) == (source.encrypted, &source.key);
+    let origin = if is_same { origin(source) } else { &id };
     let snapshot = Snapshot {
+        encrypted,
+        failed: is_locked.then_some(now),
         volume: COPIED.to_owned(),
         description: description.to_owned(),
         started: now,
         completed: now + change.local.delays().completed,
-        origin: Some(origin(source).to_owned()),
+        origin: Some(origin.to_owned()),
+        key,
         tags: Tags::new(now, &specified.remove("snapshot").unwrap_or_default()),
         ..source.clone()
     };
@@ -170,6 +183,30 @@ pub(super) fn copy(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let answer = vec![Xml::text("snapshotId", &id), tags::set(&snapshot.tags, now)];
     change.world.snapshots.insert(id, snapshot);
     Ok(answer)
+}
+
+/// Whether a copy is encrypted, and its key if that is the account's own (EBS user guide, *Encryption
+/// outcomes for snapshot copies*; here encryption by default is off).
+fn encryption(
+    request: Request<'_>,
+    source: &Snapshot,
+    local: &Local,
+) -> Result<(bool, Option<String>), ApiError> {
+    let asked = request.flag("Encrypted")?.unwrap_or(false);
+    let named = request.text("KmsKeyId");
+    let encrypted = asked || source.encrypted;
+    if named.is_some() && !encrypted {
+        return Err(ApiError::client(
+            "InvalidParameterDependency",
+            "The parameter KmsKeyId requires the parameter Encrypted to be set.",
+        ));
+    }
+    let own = match named {
+        Some(named) => Some(named).filter(|named| *named != catalog::aws_key(local.region())),
+        None if source.encrypted => None,
+        None => local.default_key().filter(|_| encrypted),
+    };
+    Ok((encrypted, own.map(str::to_owned)))
 }
 
 fn full(error: PlaneError) -> ApiError {
@@ -214,7 +251,7 @@ pub(super) fn describe(reading: &Reading<'_>) -> Answer {
                 field(id, snapshot, state, name)
             })?
         {
-            found.push((id.clone(), item(id, snapshot, at)));
+            found.push((id.clone(), item(id, snapshot, at, &reading.inner.region)));
         }
     }
     Ok(page.answer("snapshotSet", found))
@@ -245,7 +282,7 @@ fn progress(state: &str) -> &'static str {
     }
 }
 
-fn item(id: &str, snapshot: &Snapshot, at: Timestamp) -> Vec<Xml> {
+fn item(id: &str, snapshot: &Snapshot, at: Timestamp, region: &str) -> Vec<Xml> {
     let state = snapshot.state(at).unwrap_or("completed");
     let mut item = vec![
         Xml::text("snapshotId", id),
@@ -260,16 +297,27 @@ fn item(id: &str, snapshot: &Snapshot, at: Timestamp) -> Vec<Xml> {
         Xml::text("storageTier", "standard"),
         tags::set(&snapshot.tags, at),
     ];
+    let key = snapshot.key.clone();
+    item.extend(snapshot.encrypted.then(|| {
+        let key = key.unwrap_or_else(|| catalog::aws_key(region));
+        Xml::text("kmsKeyId", key)
+    }));
     match state {
         "completed" => {
             item.push(Xml::text("completionTime", stamp(snapshot.completed)));
             let size = snapshot.full_size;
             item.extend(size.map(|bytes| Xml::text("fullSnapshotSizeInBytes", bytes)));
         }
-        "error" => item.push(Xml::text(
-            "statusMessage",
-            "The copy of this snapshot failed",
-        )),
+        "error" => {
+            // As EBS says it of a copy whose key the caller may not use.
+            let is_locked = snapshot.failed == Some(snapshot.started);
+            let why = if is_locked {
+                "Given key ID is not accessible"
+            } else {
+                "The copy of this snapshot failed"
+            };
+            item.push(Xml::text("statusMessage", why));
+        }
         _ => {}
     }
     item

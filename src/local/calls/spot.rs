@@ -227,6 +227,15 @@ fn status(instance: &Instance, state: InstanceState, at: Timestamp) -> Status {
             since: interruption.noticed,
         };
     }
+    if instance.spot.as_ref().is_some_and(|spot| spot.locked) {
+        return Status {
+            state: "failed",
+            code: "bad-parameters",
+            message: "Instance launch failed because an EBS volume cannot be encrypted. You must grant \
+                      the AWSServiceRoleForEC2Spot service-linked role access to any custom KMS keys.",
+            since: instance.launched,
+        };
+    }
     match ending {
         Some(ending) => Status {
             state: if matches!(state, InstanceState::Terminated) {

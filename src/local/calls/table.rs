@@ -193,7 +193,13 @@ pub(super) const CALLS: &[Call] = &[
     call!(
         "CopySnapshot",
         Run::Write(snapshots::copy),
-        ["SourceRegion!", "SourceSnapshotId!", "Description"] + TAGS
+        [
+            "SourceRegion!",
+            "SourceSnapshotId!",
+            "Description",
+            "Encrypted",
+            "KmsKeyId",
+        ] + TAGS
     ),
     call!(
         "DescribeSnapshots",

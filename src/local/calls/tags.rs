@@ -8,6 +8,7 @@ use super::filter::{Field, Filters};
 use super::page::Page;
 use super::request::{self, Request, no_such_id};
 use super::{Answer, Reading};
+use crate::local::Local;
 use crate::local::change::Change;
 use crate::local::delays::Delays;
 use crate::local::records::Tags;
@@ -21,6 +22,35 @@ pub(super) fn set(tags: &Tags, at: Timestamp) -> Xml {
         .iter()
         .map(|(key, value)| vec![Xml::text("key", key), Xml::text("value", value)]);
     Xml::list("tagSet", items)
+}
+
+/// The tags of `id` as of `now`, if it exists.
+pub(in crate::local) fn tags_of(
+    world: &World,
+    id: &str,
+    now: Timestamp,
+    local: &Local,
+) -> Option<BTreeMap<String, String>> {
+    let instances = world.instances.values();
+    let mut spots = instances.filter_map(|instance| instance.spot.as_ref());
+    let tags = match id.split('-').next() {
+        Some("i") => &world.instance(id, now, local.delays())?.0.tags,
+        Some("vol") => {
+            &world
+                .volumes
+                .get(id)
+                .filter(|it| it.state(now).is_some())?
+                .tags
+        }
+        Some("snap") => {
+            let snapshot = world.snapshots.get(id);
+            &snapshot.filter(|it| it.state(now).is_some())?.tags
+        }
+        Some("sg") => &world.groups.get(id)?.tags,
+        _ => &spots.find(|spot| spot.id == id)?.tags,
+    };
+    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    Some(tags.at(now).into_iter().map(owned).collect())
 }
 
 /// The tags of `id`, to be changed, if it exists.

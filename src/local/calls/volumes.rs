@@ -11,6 +11,7 @@ use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::delays::Delays;
 use crate::local::records::{Tags, Volume};
+use crate::local::rights;
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 
@@ -48,8 +49,8 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let delays = change.local.delays();
     let snapshot = request.text("SnapshotId");
     let asked = request.number("Size")?;
-    let (least, encrypted) = match snapshot {
-        None => (None, false),
+    let (least, source_key) = match snapshot {
+        None => (None, None),
         Some(id) => {
             let known = change.world.snapshots.get(id);
             let known = known.and_then(|known| Some((known, known.state(now)?)));
@@ -60,7 +61,8 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
                     format!("Snapshot is in invalid state - {state}"),
                 ));
             }
-            (Some(known.gib), known.encrypted)
+            let key = known.encrypted.then(|| known.key.clone());
+            (Some(known.gib), key)
         }
     };
     let gib = match (asked, least) {
@@ -99,7 +101,14 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
             "A volume initialization rate is only supported for volumes created from snapshots",
         ));
     }
-    let encrypted = request.flag("Encrypted")?.unwrap_or(false) || encrypted;
+    let encrypted = request.flag("Encrypted")?.unwrap_or(false) || source_key.is_some();
+    let own = change.local.default_key().filter(|_| encrypted);
+    let key = source_key.unwrap_or(own.map(str::to_owned));
+    // Nothing says so but the volume's state (EBS user guide, *Requirements for Amazon EBS
+    // encryption*).
+    let is_locked = key
+        .as_ref()
+        .is_some_and(|key| !rights::may_use_key(change.local, key, &rights::OF_A_DISK));
     let mut specified = request.tag_specifications(&["volume"])?;
     let id = new_id("vol-")?;
     change.effect(Intent::Sweep, |plane| {
@@ -115,11 +124,12 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         throughput,
         initialization,
         encrypted,
+        key,
         snapshot: snapshot.map(str::to_owned),
         root: false,
         created: now,
         available: now + delays.available,
-        failed: None,
+        failed: is_locked.then_some(now),
         deleting: None,
         deleted: None,
         attachments: Vec::new(),

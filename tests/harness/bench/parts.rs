@@ -224,6 +224,7 @@ impl Parts {
             user_data,
             tags: named(drive),
             root_tags: named(drive),
+            interface_tags: Tags::new(),
             ..cloud::launch_order(&id("token"))
         };
         Ok((ec2.launch(&order).await?, host_key.public))

@@ -1,6 +1,7 @@
 //! The four loops: every call failing, every call twice, killed around every call, every ending in
 //! every phase. After each: the promises hold, nothing is left, and no acknowledged note is lost.
 
+mod allowed;
 mod checkpoints;
 mod delays;
 mod discarded;

@@ -5,14 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use xdrive::ec2::{VolumeOrder, VolumeState};
+use xdrive::ec2::{Encryption, SnapshotState, VolumeOrder, VolumeState};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::Fault;
 use xdrive::local::plane::PaperSuperblock;
+use xdrive::local::wire::Params;
 
 use super::simulated::{count, in_the_cloud, paper, plant, traced, with_snapshot};
 use super::site::Site;
-use harness::cloud::{made_snapshot, made_volume, tags, volume_order};
+use harness::cloud::{made_snapshot, made_volume, tags, until_available, volume_order};
+use harness::{DEADLINE, eventually_within};
 
 type Tags = BTreeMap<String, String>;
 
@@ -93,6 +95,62 @@ fn a_snapshot_is_copied_and_stays_as_it_is() {
         ));
     // It is no drive's, so that another one may begin with it too.
     site.run(&["adopt", snapshot.as_str(), "other"]).is(0);
+}
+
+/// Makes an unencrypted snapshot with an ext4, as those of 2016 are.
+fn plain_snapshot(site: &Site) -> SnapshotId {
+    let local = site.local();
+    let make = |call: &str, pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        let pairs = pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        format!("{:?}", local.call(call, &Params::new(pairs)).unwrap())
+    };
+    let id = |answer: &str, prefix: &str| {
+        let rest = &answer[answer.find(prefix).unwrap()..];
+        rest.split('"').next().unwrap().to_owned()
+    };
+    let volume = make(
+        "CreateVolume",
+        &[("AvailabilityZone", "us-east-1a"), ("Size", "1")],
+    );
+    let volume = id(&volume, "vol-");
+    let available = || {
+        let volume = volume.parse::<VolumeId>().unwrap();
+        in_the_cloud(site, async |ec2| {
+            until_available(&ec2, &volume).await.unwrap()
+        })
+    };
+    available();
+    local.write(&volume, ext4()).unwrap();
+    let snapshot = make("CreateSnapshot", &[("VolumeId", &volume)]);
+    let snapshot: SnapshotId = id(&snapshot, "snap-").parse().unwrap();
+    eventually_within(
+        DEADLINE,
+        || "completed".to_owned(),
+        || {
+            in_the_cloud(site, async |ec2| {
+                let found = ec2.snapshot(&snapshot).await.unwrap().unwrap();
+                found.state == SnapshotState::Completed
+            })
+        },
+    );
+    snapshot
+}
+
+#[test]
+fn the_copy_of_what_is_not_encrypted_is_and_it_is_said_that_it_is_a_whole_one() {
+    let site = paper();
+    let snapshot = plain_snapshot(&site);
+    site.run(&["adopt", snapshot.as_str(), "demo"])
+        .is(0)
+        .reports("not encrypted; the copy is, as drives are, and so a whole one: at most");
+    in_the_cloud(&site, async |ec2| {
+        let copy = ec2.snapshots("demo").await.unwrap().remove(0);
+        let encrypted = ec2.encryption(&copy.id).await.unwrap();
+        assert!(matches!(encrypted, Some(Encryption::By(_))));
+        let plain = ec2.encryption(&snapshot).await.unwrap();
+        assert_eq!(plain, Some(Encryption::None));
+    });
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
 #[test]
 fn every_flag_of_connect_is_configured_by_its_name() {
     // Choices of one session, and of how it is printed.
-    const OF_ONE_SESSION: [&str; 19] = [
+    const OF_ONE_SESSION: [&str; 20] = [
         "color",
         "discard",
         "dry-run",
@@ -232,13 +232,15 @@ fn every_flag_of_connect_is_configured_by_its_name() {
         "quiet",
         "shared",
         "spot",
+        "tag",
         "terminal",
         "verbose",
         "yes",
         "local",
     ];
-    // Keys without a flag of their name: an EC2 and a market have several flags.
-    const WITHOUT_FLAG: [&str; 4] = ["address_service", "cloud", "market", "spool"];
+    // Keys without a flag of their name: an EC2 and a market have several flags, and tags are a table
+    // here.
+    const WITHOUT_FLAG: [&str; 5] = ["address_service", "cloud", "market", "spool", "tags"];
     let site = Site::new();
     site.configure("nonsense = 1\n");
     let refused = site.run(&["connect", "demo", "--", "true"]);
