@@ -1,7 +1,7 @@
 //! The files of a drive that is asleep, read from a snapshot of it: no instance is needed.
 //!
-//! A snapshot's blocks are read one by one ([`Ec2::read_block`]), its file system by a library,
-//! whose journal is replayed in memory: a snapshot of a drive that was in use is read as well. The
+//! A snapshot's blocks are read one by one ([`Ec2::read_block`]), its file system by [`ext4`], which
+//! replays its journal in memory: a snapshot of a drive that was in use is read as well. The
 //! paths are those in the container, whose own layers are found where Docker keeps them on the
 //! drive.
 //!
@@ -10,6 +10,7 @@
 
 mod blocks;
 mod containers;
+mod ext4;
 mod files;
 mod kept;
 mod layers;

@@ -1,21 +1,23 @@
 //! The containers that are on record on a drive, as `shell/host/containers` lists them.
 
-use ext4_view::{Ext4, Ext4Error};
+use std::ops::ControlFlow;
 
 use super::blocks::Blocks;
-use super::layers::{RECORDS, joined, others};
+use super::ext4::{Error, Ext4};
+use super::layers::{RECORD, RECORDS, joined, others};
 use super::reader::Reader;
 use super::tree::failed;
 use crate::host::on_record::{ContainerState, OnRecord};
 use crate::host::sftp::SftpError;
+use crate::ids::ContainerName;
 
 /// The containers on record, the main one first. Blocks until they are read.
 pub(super) fn read(blocks: Blocks) -> Result<Vec<OnRecord>, SftpError> {
-    let fs = Ext4::load(Box::new(Reader::new(blocks))).map_err(|error| failed(&error))?;
-    on_record(&fs).map_err(|error| failed(&error))
+    let fs = Ext4::load(Box::new(Reader::new(blocks))).map_err(failed)?;
+    on_record(&fs).map_err(failed)
 }
 
-fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Ext4Error> {
+fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Error> {
     let asleep = |name, source| OnRecord {
         name,
         state: ContainerState::Asleep,
@@ -23,17 +25,22 @@ fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Ext4Error> {
     };
     let mut found = Vec::new();
     found.extend(source(fs, RECORDS)?.map(|source| asleep(None, source)));
-    let entries = match fs.read_dir(&*others()) {
-        Err(Ext4Error::NotFound | Ext4Error::NotADirectory) => return Ok(found),
-        entries => entries?,
+    let folder = match fs.find(&others()) {
+        Err(Error::Missing) => return Ok(found),
+        folder => folder?,
     };
-    for entry in entries {
-        let entry = entry?;
-        let name = String::from_utf8_lossy(entry.file_name().as_ref()).into_owned();
-        // `.` and `..` are no names.
-        if let Ok(name) = name.parse()
-            && let Some(source) = source(fs, entry.path().as_ref())?
-        {
+    let mut names = Vec::<ContainerName>::new();
+    let each = fs.each(&folder, |name, _| {
+        let name = str::from_utf8(name).ok();
+        names.extend(name.and_then(|name| name.parse().ok()));
+        ControlFlow::<()>::Continue(())
+    });
+    match each {
+        Err(Error::Missing) => return Ok(found),
+        each => each?,
+    };
+    for name in names {
+        if let Some(source) = source(fs, &joined(&others(), name.as_str().as_bytes()))? {
             found.push(asleep(Some(name), source));
         }
     }
@@ -41,12 +48,14 @@ fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Ext4Error> {
     Ok(found)
 }
 
-/// What the container with these records was made from; none if it never was.
-fn source(fs: &Ext4, records: &[u8]) -> Result<Option<String>, Ext4Error> {
-    match fs.read(&*joined(records, b"source")) {
-        Err(Ext4Error::NotFound | Ext4Error::NotADirectory) => Ok(None),
-        record => Ok(Some(
-            String::from_utf8_lossy(record?.trim_ascii()).into_owned(),
-        )),
+/// The image that the container with these records was made from; none if it never was.
+fn source(fs: &Ext4, records: &[u8]) -> Result<Option<String>, Error> {
+    match fs.record(&joined(records, b"source"), RECORD) {
+        Err(Error::Missing) => Ok(None),
+        record => {
+            let record = record?;
+            let source = String::from_utf8_lossy(record.trim_ascii());
+            Ok(Some(source.into_owned()))
+        }
     }
 }

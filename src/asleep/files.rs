@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::mem;
 
 use bytes::{Bytes, BytesMut};
-use ext4_view::{Ext4, File};
 
 use super::blocks::Blocks;
+use super::ext4::{Ext4, Inode};
 use super::reader::{Place, Reader, Shared};
 use super::tree::{Tree, attributes, failed};
 use crate::ec2::BLOCK;
-use crate::host::sftp::{Attributes, Entry, Files, SftpError};
+use crate::host::sftp::{Attributes, Entry, Files, MOST, SftpError};
 use crate::ids::{DriveIn, DriveName};
 
 /// What `~` is: the home of the user that containers have unless their image names another.
@@ -27,15 +27,17 @@ pub(super) struct SnapshotFiles {
 
 /// A file, and where its content is read.
 struct Open {
-    file: File,
+    file: Inode,
     place: Place,
+    /// Why nothing more of it is read.
+    failed: Option<SftpError>,
 }
 
 impl SnapshotFiles {
     pub(super) fn open(blocks: &Blocks, place: &DriveIn<DriveName>) -> Result<Self, SftpError> {
         let reader = Reader::new(blocks.clone());
         let shared = reader.place();
-        let fs = Ext4::load(Box::new(reader)).map_err(|error| failed(&error))?;
+        let fs = Ext4::load(Box::new(reader)).map_err(failed)?;
         Ok(Self {
             tree: Tree::open(fs, place.clone())?,
             place: shared,
@@ -64,27 +66,31 @@ impl Files for SnapshotFiles {
     }
 
     fn open(&mut self, path: &[u8]) -> Result<(Attributes, u32), SftpError> {
-        let path = self.tree.file(path)?;
-        let mut file = self.tree.fs.open(&*path).map_err(|error| failed(&error))?;
-        let found = attributes(file.metadata());
+        let file = self.tree.file(path)?;
+        let found = attributes(&file);
         // Reads the first part of what says where its content is, so that it is not taken for content.
         // Later parts are, and each has some blocks behind it read in vain.
-        seek(&mut file, BLOCK as u64)?;
-        seek(&mut file, 0)?;
+        self.tree.fs.prepare(&file, BLOCK as u64).map_err(failed)?;
+        self.tree.fs.prepare(&file, 0).map_err(failed)?;
         self.last = self.last.wrapping_add(1);
-        let place = Place::default();
-        self.open.insert(self.last, Open { file, place });
+        let open = Open {
+            file,
+            place: Place::default(),
+            failed: None,
+        };
+        self.open.insert(self.last, open);
         Ok((found, self.last))
     }
 
     fn read(&mut self, file: u32, at: u64, length: usize) -> Result<Bytes, SftpError> {
-        let Open { file, place } = self.open.get_mut(&file).ok_or(SftpError::Garbled)?;
-        if file.position() != at {
-            seek(file, at)?;
+        let open = self.open.get_mut(&file).ok_or(SftpError::Garbled)?;
+        if let Some(error) = &open.failed {
+            return Err(error.clone());
         }
-        let elsewhere = self.place.replace(mem::take(place));
-        let read = content(file, length, &self.place);
-        *place = self.place.replace(elsewhere);
+        let elsewhere = self.place.replace(mem::take(&mut open.place));
+        let read = content(&self.tree.fs, &open.file, (at, length), &self.place);
+        open.place = self.place.replace(elsewhere);
+        open.failed = read.as_ref().err().cloned();
         read
     }
 
@@ -93,21 +99,19 @@ impl Files for SnapshotFiles {
     }
 }
 
-fn seek(file: &mut File, at: u64) -> Result<(), SftpError> {
-    file.seek_to(at).map_err(|error| failed(&error))
-}
-
-/// So many bytes of a file, or less at its end.
-fn content(file: &mut File, length: usize, place: &Shared) -> Result<Bytes, SftpError> {
-    let size = file.metadata().len();
-    let mut data = BytesMut::zeroed(length);
+/// So many bytes of a file from `at` on, or less at its end.
+fn content(
+    fs: &Ext4,
+    file: &Inode,
+    (at, length): (u64, usize),
+    place: &Shared,
+) -> Result<Bytes, SftpError> {
+    let mut data = BytesMut::zeroed(length.min(MOST));
     let mut read = 0;
-    while read < length {
-        place.rest(size.saturating_sub(file.position()));
-        match file
-            .read_bytes(&mut data[read..])
-            .map_err(|error| failed(&error))?
-        {
+    while read < data.len() {
+        let at = at.saturating_add(read as u64);
+        place.rest(file.size.saturating_sub(at));
+        match fs.read(file, at, &mut data[read..]).map_err(failed)? {
             0 => break,
             more => read += more,
         }

@@ -1,14 +1,13 @@
-//! What the library for file systems reads from: the bytes of a snapshot, as if it were a disk.
+//! The disk that a file system is read from: the bytes of a snapshot, as if it were a disk.
 
 use std::cell::RefCell;
-use std::error::Error;
 use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ext4_view::Ext4Read;
 
-use super::blocks::{Blocks, UNDER_WAY};
+use super::blocks::{Blocks, UNDER_WAY, Unread};
+use super::ext4::Disk;
 use super::kept::Purpose;
 use crate::ec2::BLOCK;
 
@@ -17,6 +16,9 @@ const AHEAD: u32 = UNDER_WAY - 1;
 
 /// How many are read ahead of a file's first block, of which nothing but the length is known.
 const FIRST: u32 = 16;
+
+/// The blocks of the largest disk that EC2 has: 64 TiB.
+const BLOCKS: u32 = 1 << 27;
 
 /// How many of the last blocks are remembered: between those of a file are those that say where it
 /// goes on.
@@ -63,11 +65,7 @@ impl Reader {
     }
 
     /// Block `index`, of which the bytes from `offset` on are read.
-    fn block(
-        &mut self,
-        index: u32,
-        offset: usize,
-    ) -> Result<Option<Bytes>, Box<dyn Error + Send + Sync>> {
+    fn block(&mut self, index: u32, offset: usize) -> Result<Option<Bytes>, Unread> {
         if let Some((at, block)) = &self.current
             && *at == index
         {
@@ -146,20 +144,22 @@ impl Place {
     }
 }
 
-impl Ext4Read for Reader {
-    fn read(
-        &mut self,
-        start: u64,
-        mut into: &mut [u8],
-    ) -> Result<(), Box<dyn Error + Send + Sync + 'static>> {
+impl Disk for Reader {
+    fn read(&mut self, start: u64, mut into: &mut [u8]) -> Result<(), String> {
         let mut at = start;
         while !into.is_empty() {
-            let index = u32::try_from(at / BLOCK as u64)?;
-            let offset = usize::try_from(at % BLOCK as u64)?;
+            let index = u32::try_from(at / BLOCK as u64).ok();
+            let index = index.filter(|index| *index < BLOCKS);
+            let index = index.ok_or("no disk is that long")?;
+            // Less than a block.
+            let offset = usize::try_from(at % BLOCK as u64).unwrap_or_default();
             let length = into.len().min(BLOCK - offset);
             let (part, rest) = into.split_at_mut(length);
-            match self.block(index, offset)? {
-                Some(block) => part.copy_from_slice(&block[offset..offset + length]),
+            match self.block(index, offset).map_err(|it| it.to_string())? {
+                Some(block) => {
+                    let found = block.get(offset..offset + length);
+                    part.copy_from_slice(found.ok_or("a block is cut short")?);
+                }
                 None => part.fill(0),
             }
             into = rest;

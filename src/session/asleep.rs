@@ -122,7 +122,7 @@ impl Session {
         let drive = &self.request.drive;
         let error = anyhow!("{drive}'s file system cannot be read: {why}");
         let hint = format!(
-            "{} connect {drive} mounts and repairs it",
+            "{} connect {drive} mounts it on an instance, which checks and repairs it first",
             self.cloud.command
         );
         Failure::new(Exit::Failed, error).hint(hint)

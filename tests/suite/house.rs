@@ -24,7 +24,6 @@ const ONLY: &[(&str, &[&str])] = &[
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
-    ("ext4_view", &["asleep/"]),
     (
         "ignore::",
         &["transfer/rules.rs", "launch/image/context.rs"],

@@ -1,5 +1,6 @@
 //! A server in this process: [`Files`] answer the requests, on a thread of their own.
 
+use std::mem;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -42,19 +43,34 @@ impl Sftp {
         let waiting = Waiting::new(SILENCE);
         let answers = Arc::clone(&waiting);
         thread::spawn(move || {
-            let why = match open() {
-                Ok(mut files) => serve(&mut files, queue, &answers),
+            let mut served = Served {
+                waiting: answers,
+                why: "their reader stopped by a fault of its own".to_owned(),
+            };
+            served.why = match open() {
+                Ok(mut files) => serve(&mut files, queue, &served.waiting),
                 Err(error) => error.to_string(),
             };
-            let mut waiting = lock(&answers);
-            waiting.ended = Some(why);
-            waiting.answers.clear();
         });
         Self {
             requests,
             waiting,
             frozen: Some(frozen),
         }
+    }
+}
+
+/// The end of a server, for whoever waits for an answer: also that of one that panics.
+struct Served {
+    waiting: Arc<Mutex<Waiting>>,
+    why: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.waiting);
+        waiting.ended = Some(mem::take(&mut self.why));
+        waiting.answers.clear();
     }
 }
 
@@ -176,4 +192,49 @@ fn status(error: &SftpError) -> Reply {
     });
     body.text(error.to_string().as_bytes());
     body.reply(kind::STATUS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that cannot be read without a panic.
+    struct Panicking;
+
+    impl Files for Panicking {
+        fn expand(&mut self, path: &[u8]) -> Result<Vec<u8>, SftpError> {
+            Ok(path.to_vec())
+        }
+
+        fn look(&mut self, _: &[u8], _: bool) -> Result<Entry, SftpError> {
+            panic!("on purpose")
+        }
+
+        fn list(&mut self, _: &[u8]) -> Result<Vec<Entry>, SftpError> {
+            Ok(Vec::new())
+        }
+
+        fn open(&mut self, _: &[u8]) -> Result<(Attributes, u32), SftpError> {
+            Err(SftpError::Missing)
+        }
+
+        fn read(&mut self, _: u32, _: u64, _: usize) -> Result<Bytes, SftpError> {
+            Err(SftpError::End)
+        }
+
+        fn close(&mut self, _: u32) {}
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_panics_ends_what_waits_for_it() {
+        let sftp = Sftp::served("frozen".into(), || Ok(Panicking));
+        assert_eq!(sftp.expand(b"a").await, Ok(b"a".to_vec()));
+        let (one, other) = tokio::join!(sftp.look(b"a", true), sftp.look(b"b", true));
+        for ended in [one, other] {
+            assert!(matches!(ended, Err(SftpError::Lost(_))), "{ended:?}");
+        }
+        // And what is asked for later.
+        let late = sftp.expand(b"a").await;
+        assert!(matches!(late, Err(SftpError::Lost(_))), "{late:?}");
+    }
 }

@@ -338,6 +338,12 @@ fn the_files_of_an_old_volume_and_of_its_snapshot_are_at_v1_and_the_originals_st
         .reports(&format!("adopt {volume} demo"));
 
     site.run(&["adopt", volume.as_str(), "demo"]).is(0);
+    // They are there before anything was laid out.
+    for path in ["demo:v1/work/notes", "demo:/v1/work/notes"] {
+        let shown = site.run(&["cat", path]);
+        assert_eq!(shown.is(0).stdout, "an old note\n", "{path}");
+    }
+    site.run(&["ls", "demo:"]).is(0).prints(" v1/\n");
     let look = "set -e; cd /v1; cat work/notes 'data/one two' .hidden; \
                 cat docker/overlay2/0123/diff/etc/old docker/image/overlay2/repositories.json; \
                 echo more >>work/notes; ls -A /work";
