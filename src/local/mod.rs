@@ -25,6 +25,7 @@ mod rights;
 mod settings;
 pub mod setup;
 mod store;
+mod throttle;
 pub mod wire;
 mod world;
 
@@ -44,6 +45,7 @@ use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use rights::Rights;
 use store::Store;
+use throttle::Throttle;
 use wire::{ApiError, Params, Xml};
 
 /// The options for opening an EC2 in a folder.
@@ -103,6 +105,7 @@ struct Inner {
     default_vpc: bool,
     map_public_ip: bool,
     internet_gateway: bool,
+    block_public_access: String,
     root_device: String,
     instance_profiles: Vec<String>,
     /// The VPC's address ranges, the first one first.
@@ -115,6 +118,8 @@ struct Inner {
     plan: Plan,
     boots: BTreeMap<String, Boots>,
     quotas: BTreeMap<String, u32>,
+    /// The calls to the EBS direct APIs, where they are limited.
+    throttle: Option<Throttle>,
     credentials: Credentials,
 }
 
@@ -174,6 +179,13 @@ impl Local {
             default_vpc: settings.default_vpc.unwrap_or(true),
             map_public_ip: settings.map_public_ip.unwrap_or(true),
             internet_gateway: settings.internet_gateway.unwrap_or(true),
+            throttle: settings
+                .limit_blocks
+                .unwrap_or(false)
+                .then(Throttle::default),
+            block_public_access: settings
+                .block_public_access
+                .unwrap_or_else(|| "off".to_owned()),
             root_device: settings
                 .root_device
                 .unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned()),
