@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::cloud::Cloud;
+use crate::cloud::{self, Cloud};
 use crate::ec2::calls::{CALLS, Role};
 use crate::ec2::{DRIVE, KeyArn, OWNER, Partition};
 use crate::failure::{Exit, Failure};
@@ -82,9 +82,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     };
     let partition = match partition(args, owner.as_deref())? {
         Some(partition) => partition,
-        None => {
-            super::block_on(async { Ok(context.account.partition().await) })?.unwrap_or_default()
-        }
+        None => cloud::partition(&context.account)?,
     };
     let policy = if args.selftest {
         of_selftest(partition)
