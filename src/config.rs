@@ -51,7 +51,7 @@ pub use known_hosts::{KnownHosts, SUFFIX};
 pub use names::Names;
 pub use paths::Paths;
 pub use reach::Reach;
-pub use variables::{Asked, Variables};
+pub use variables::{Asked, LONGEST_WORD, Variables};
 
 use launch::{ArchChoice, Fallback, Types};
 
