@@ -117,16 +117,22 @@ fn a_devcontainer_has_its_environment_user_ports_and_mounts_and_is_finished_once
 
     // What cannot be finished is reported, and the container is there.
     let failing = "{\"build\": {\"dockerfile\": \"../Dockerfile\", \"context\": \"..\"}, \
-                   \"postCreateCommand\": [\"sh\", \"-c\", \"echo the reason; exit 7\"]}";
+                   \"containerEnv\": {\"my.env\": \"dotted\"}, \"postCreateCommand\": {\
+                   \"a\": \"until [ -e /work/d ]; do sleep 0.1; done; echo a >/work/a\", \
+                   \"c\": [\"sh\", \"-c\", \"echo the reason; exit 7\"], \"d\": \"touch /work/d\"}}";
     fs::write(
         site.path("project/.devcontainer/devcontainer.json"),
         failing,
     )
     .unwrap();
-    let unfinished = session(&site, "./project", "echo there");
-    assert_eq!(unfinished.is(0).stdout, "there\n");
+    let unfinished = session(
+        &site,
+        "./project",
+        "cat /work/a; env | while read -r v; do case $v in my.env=*) echo \"$v\" ;; esac; done",
+    );
+    assert_eq!(unfinished.is(0).stdout, "a\nmy.env=dotted\n");
     unfinished
-        .reports("postCreateCommand failed, and is not run again")
+        .reports("postCreateCommand c failed, and is not run again")
         .reports("the reason");
 }
 
