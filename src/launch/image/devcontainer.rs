@@ -160,9 +160,9 @@ impl Reader<'_> {
             let Value::String(text) = value else {
                 bail!("{key}.{name} is not text");
             };
-            // A Dockerfile reads the name, too, and no other name as it is.
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-            if name.is_empty() || !name.chars().all(is_plain) {
+            // Where sh is dash, no other variable reaches what it starts, and that begins each command.
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if name.is_empty() || !name.chars().all(is_word) {
                 self.ignored.push(format!("{key}.{name}"));
                 continue;
             }
@@ -392,8 +392,7 @@ mod tests {
             [
                 pair("A", "1 // no comment, }"),
                 pair("B", "the caller's"),
-                pair("C", "d"),
-                pair("my.env", "e")
+                pair("C", "d")
             ]
         );
         assert_eq!(build.user.as_deref(), Some("jo"));
@@ -409,10 +408,11 @@ mod tests {
         let forwards: Vec<String> = build.forwards.iter().map(ToString::to_string).collect();
         assert_eq!(forwards, ["3000:localhost:3000", "5432:db:5432"]);
         assert_eq!(build.mounts, ["sets:/data:ro".parse().unwrap()]);
-        assert_eq!(build.ignored.len(), 7, "{:?}", build.ignored);
+        assert_eq!(build.ignored.len(), 8, "{:?}", build.ignored);
         for (ignored, begin) in build.ignored.iter().zip([
             "containerEnv.A B",
             "containerEnv.D (",
+            "containerEnv.my.env",
             "mounts ({",
             "mounts (\"source=/workspaces/data",
             "mounts (\"source=${local",
