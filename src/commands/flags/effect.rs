@@ -113,7 +113,7 @@ mod tests {
             "xdrive connect demo --on-demand --size 9 --mount a:/b --image x --keep 1h -- --gpu 1",
         );
         assert_eq!(launch, ["--on-demand", "--size"]);
-        assert_eq!(container, ["--image", "--mount"]);
+        assert_eq!(container, ["--mount", "--image"]);
         let (launch, container) = idle("xdrive run demo -d --type m5.large --max 1h -- true");
         assert_eq!([launch, container], [[""; 0]; 2]);
     }
