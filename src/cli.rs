@@ -18,8 +18,8 @@ use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, fork,
-    gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run,
+    Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
+    fork, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run,
     selftest, ssh_config, stop, sync,
 };
 use crate::ec2::Account;
@@ -187,6 +187,10 @@ pub struct Cli {
         help_heading = OUTPUT
     )]
     version: Option<bool>,
+
+    /// The flags that change nothing about a drive that is up.
+    #[arg(skip)]
+    idle: flags::Idle,
 
     /// What to do.
     #[command(subcommand)]
@@ -369,14 +373,16 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let json = usage::wants_json(&words);
     let parsed = help::for_screen(command(), &words).try_get_matches_from(&words);
-    let result = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => {
+    let read = |matches| Ok((Cli::from_arg_matches(&matches)?, flags::idle(&matches)));
+    let result = match parsed.and_then(read) {
+        Ok((cli, idle)) => {
+            let cli = Cli { idle, ..cli };
             report::set_quiet(cli.quiet);
             report::set_color(cli.color);
             logging::begin(cli.verbose).and_then(|()| cli.run())
         }
         Err(error) => {
-            report::set_color(color(&words));
+            report::set_color(usage::color(&words));
             match usage::answer(&error, &words) {
                 Some((text, 0)) => print(&text),
                 Some((text, code)) => {
@@ -388,13 +394,6 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     ended(result, json)
-}
-
-/// `--color`, of words that are wrong elsewhere.
-fn color(words: &[OsString]) -> report::Color {
-    let parsed = command().ignore_errors(true).try_get_matches_from(words);
-    let color = parsed.ok().and_then(|it| it.get_one("color").copied());
-    color.unwrap_or_default()
 }
 
 /// The exit code. A failure is printed, as text or as a line of `json`.
@@ -454,6 +453,7 @@ impl Cli {
         let context = Context {
             yes: self.yes,
             verbose: self.verbose,
+            idle: self.idle,
             ..Context::of(is_local, account, self.local_dir)
         };
         (context, self.command)

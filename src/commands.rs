@@ -45,7 +45,7 @@ use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
 use crate::report::{self, Text};
-use crate::session::{Named, Request};
+use crate::session::{Idle, Named, Request};
 use crate::ssh::UserKey;
 
 /// What every command gets from the global flags.
@@ -61,6 +61,8 @@ pub struct Context {
     pub yes: bool,
     /// How often `--verbose` was given.
     pub verbose: u8,
+    /// The flags that change nothing about a drive that is up.
+    pub idle: Idle,
 }
 
 impl Context {
@@ -80,6 +82,7 @@ impl Context {
             local_dir,
             yes: false,
             verbose: 0,
+            idle: Idle::default(),
         }
     }
 

@@ -53,7 +53,7 @@ pub use names::Names;
 pub use paths::Paths;
 pub use reach::Reach;
 pub use tags::{check_count as check_tags, tag};
-pub use variables::{Asked, Variables};
+pub use variables::{Asked, LONGEST_WORD, Variables};
 
 use launch::{ArchChoice, Fallback, Types};
 

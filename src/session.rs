@@ -86,7 +86,7 @@ pub use ports::list_ports;
 pub use prompt::{ask, can_ask, unless_ended};
 pub use proxy::proxy;
 pub(crate) use rename::rename;
-pub use request::{Named, Request, Task};
+pub use request::{Idle, Named, Request, Task};
 pub use runs::{Listed, list_runs, logs};
 pub use scratch::end_scratch;
 pub use stop::stop;
@@ -125,7 +125,8 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     }
     session.settle_terms(&drive)?;
     session.explain_first(&drive).await;
-    if drive.host.is_some() {
+    if let Some(host) = &drive.host {
+        session.report_idle_flags(host, false);
         session.prepare_for_live_host();
     }
     session.recorded = drive.settings;

@@ -66,7 +66,7 @@ sys.path.insert(0, HERE)
 from caller import Caller  # noqa: E402
 from client import Client  # noqa: E402
 from deadline import OVERDUE, Deadline  # noqa: E402
-from enter import container_of  # noqa: E402
+from enter import container_of, forget  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
 from piped import PIPE, execute  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
@@ -190,6 +190,7 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         traceback.print_exc()
     finally:
         os.unlink(f"{FOLDER}/{name}")
+        forget(command)
         shutil.rmtree(spool, ignore_errors=True)
         os._exit(0)
 

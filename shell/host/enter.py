@@ -1,10 +1,11 @@
 """Runs a command in the drive's container, and ends with its exit status.
 
-    enter.py [-t] [-e NAME[=VALUE]]… CONTAINER COMMAND…
+    enter.py [-t] [-e NAME[=VALUE]]… [-w FILE] CONTAINER COMMAND…
 
 In /work, with the caller's standard streams; with `-t` in a terminal of the container's, which is
 shown in the caller's. `-e` adds a variable to the container's own; without a VALUE it has the
-caller's.
+caller's. `-w` names a file of this host's with more words for COMMAND, each with a NUL behind it
+(`environment words`).
 
 This is what `docker exec` does, without its way through dockerd: capabilities, profiles and
 environment are those of the container's specification, from which dockerd takes them, too; limits,
@@ -51,7 +52,7 @@ DETACH_KEYS = "--detach-keys=ctrl-@,ctrl-^,ctrl-@,ctrl-_"
 def main(*words):
     order = Order(words)
     if not order.command:
-        sys.exit("usage: enter.py [-t] [-e NAME[=VALUE]]… CONTAINER COMMAND…")
+        sys.exit("usage: enter.py [-t] [-e NAME[=VALUE]]… [-w FILE] CONTAINER COMMAND…")
     if order.has_terminal:
         sys.exit(shown(order))
     started = Started.of([*CALL, *words])
@@ -66,7 +67,7 @@ class Order:
 
     def __init__(self, words):
         words = list(words)
-        self.has_terminal, self.variables = False, []
+        self.has_terminal, self.variables, self.file = False, [], None
         while words and words[0].startswith("-"):
             flag = words.pop(0)
             if flag == "-t":
@@ -76,6 +77,8 @@ class Order:
                 if is_given or name in os.environ:
                     value = value if is_given else os.environ[name]
                     self.variables += ["-e", f"{name}={value}"]
+            elif flag == "-w" and words:
+                self.file = words.pop(0)
             else:
                 words = []
         self.container, self.command = (words or [""])[0], words[1:]
@@ -85,10 +88,17 @@ class Order:
         """The order that a command is; none if it is for this host."""
         return cls(words[len(CALL) :]) if list(words[: len(CALL)]) == CALL else None
 
+    def words(self):
+        """All words of the command."""
+        if not self.file:
+            return self.command
+        with open(self.file, "rb") as file:
+            return [*self.command, *map(os.fsdecode, file.read().split(b"\0")[:-1])]
+
     def docker(self):
         terminal = ["-t", DETACH_KEYS] if self.has_terminal else []
         flags = ["-i", *terminal, *self.variables, "-w", WORK]
-        return ["docker", "exec", *flags, self.container, *self.command]
+        return ["docker", "exec", *flags, self.container, *self.words()]
 
     def runc(self, *flags):
         """The words for runc; none where `docker exec` has to do it."""
@@ -98,7 +108,7 @@ class Order:
         runc = ["runc", "--root", inside.STATES, *state.flags, "exec"]
         terminal = ["-t"] if self.has_terminal else []
         flags = [*flags, *terminal, *self.variables, "--cwd", WORK]
-        return [*runc, *flags, state.container, *self.command]
+        return [*runc, *flags, state.container, *self.words()]
 
 
 def container_of(command):
@@ -106,6 +116,16 @@ def container_of(command):
     dots in docker's."""
     order = Order.of(command)
     return order.container.partition("..")[2] if order else ""
+
+
+def forget(command):
+    """Removes the file with the words of a command that was started."""
+    order = Order.of(command)
+    if order and order.file:
+        try:
+            os.unlink(order.file)
+        except OSError:
+            pass
 
 
 def take_limits_of(init):

@@ -40,7 +40,7 @@ import tty
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from enter import Order, Started, open_terminal  # noqa: E402
+from enter import Order, Started, forget, open_terminal  # noqa: E402
 from keeper import GONE, SIZE, announce_sizes, status  # noqa: E402
 
 FOLDER = "/run/xdrive/terminals"
@@ -177,6 +177,7 @@ def keep(listener, path, modes, command):
         traceback.print_exc()
     finally:
         os.unlink(path)
+        forget(command)
         os._exit(0)
 
 

@@ -12,6 +12,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::help;
 use crate::config::quantity::Invalid;
 use crate::failure::{Exit, Failure};
+use crate::report;
 
 /// The failure of the command line `words`. Help and versions, which clap hands out as errors, are
 /// none: see [`answer`].
@@ -29,6 +30,15 @@ pub(super) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
 pub(super) fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json") && named(super::definition(), words).get_name() != "selftest"
+}
+
+/// `--color`, of words that are wrong elsewhere.
+pub(super) fn color(words: &[OsString]) -> report::Color {
+    let parsed = super::command()
+        .ignore_errors(true)
+        .try_get_matches_from(words);
+    let color = parsed.ok().and_then(|it| it.get_one("color").copied());
+    color.unwrap_or_default()
 }
 
 /// The text that was asked for, if this is help or a version, and the exit code. Without a command

@@ -12,7 +12,7 @@ use crate::drive::tags::Note;
 use crate::failure::{Exit, Failure};
 use crate::ids::{ContainerName, DriveAt, DriveIn, SubnetId};
 use crate::report::Report;
-use crate::session::{self, Named, Request, Task};
+use crate::session::{self, Idle, Named, Request, Task};
 use crate::ssh::escape;
 
 /// The list of escapes, with which the help of `connect` ends.
@@ -305,6 +305,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 /// Runs the session of `request`. Returns its exit code.
 pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> Result<u8, Failure> {
     request.yes = context.yes;
+    request.idle = context.idle.clone();
     let which = context.which(paths)?;
     request.check(&which.command(paths))?;
     super::block_on(async {
@@ -439,6 +440,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         note: args.note,
         no_join: args.no_join,
         shared: args.shared,
+        idle: Idle::default(),
         yes: false,
         dry_run: args.dry_run,
         json: args.json,

@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 
+/// The bytes of an argument or a variable that Linux does not give to a program any more, its final NUL
+/// counted (execve(2), `MAX_ARG_STRLEN`).
+pub const LONGEST_WORD: usize = 128 << 10;
+
 /// Variables by name. Its debug form has the names alone.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Variables(BTreeMap<String, String>);
@@ -63,10 +67,17 @@ impl Variables {
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (index, line) in text.lines().enumerate() {
             let line = line.trim_start();
-            if !line.is_empty() && !line.starts_with('#') {
-                let added = self.add_one(line, caller);
-                added.with_context(|| format!("{shown}, line {}", index + 1))?;
+            if line.is_empty() || line.starts_with('#') {
+                continue;
             }
+            let name = line.split('=').next().unwrap_or_default();
+            let added = if name.contains([' ', '\t']) {
+                // It may be a value in the wrong place.
+                Err(anyhow!("a variable's name in a file has no spaces"))
+            } else {
+                self.add_one(line, caller)
+            };
+            added.with_context(|| format!("{shown}, line {}", index + 1))?;
         }
         Ok(())
     }
@@ -81,7 +92,9 @@ impl Variables {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (variable, None),
         };
-        check_name(name)?;
+        if name.is_empty() || name.contains('\0') {
+            bail!("a variable has no name");
+        }
         let value = match value {
             Some(value) => Some(value),
             None => caller(name)
@@ -94,6 +107,10 @@ impl Variables {
         };
         if value.contains('\0') {
             bail!("the value of {name} has a NUL");
+        }
+        let length = name.len() + "=".len() + value.len();
+        if length >= LONGEST_WORD {
+            bail!("{name} has {length} bytes, and Linux gives a program at most {LONGEST_WORD}");
         }
         self.0.insert(name.to_owned(), value);
         Ok(true)
@@ -116,28 +133,33 @@ impl Variables {
         self.0.is_empty()
     }
 
-    /// Lines `export NAME='VALUE'`, as a shell and Python's `shlex` read them.
+    /// Lines `export NAME='VALUE'`, as a shell and Python's `shlex` read them. Names that a shell does
+    /// not have are left to env(1): a last line puts that before the words of the shell that reads the
+    /// script, of which the first is the script's own.
     #[must_use]
     pub fn script(&self) -> String {
         let mut script = String::new();
+        let mut others = String::new();
         for (name, value) in &self.0 {
             let value = value.replace('\'', "'\\''");
-            let _ = writeln!(script, "export {name}='{value}'");
+            if is_exportable(name) {
+                let _ = writeln!(script, "export {name}='{value}'");
+            } else {
+                let name = name.replace('\'', "'\\''");
+                let _ = write!(others, " '{name}={value}'");
+            }
+        }
+        if !others.is_empty() {
+            let _ = writeln!(script, "shift; set -- - env --{others} \"$@\"");
         }
         script
     }
 }
 
-/// Refuses what a shell cannot export. A name that is refused may be a value in the wrong place: it
-/// is not repeated.
-fn check_name(name: &str) -> anyhow::Result<()> {
+/// Whether a shell can export a variable of this name.
+fn is_exportable(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-    let is_name =
-        name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
-    if !is_name {
-        bail!("a variable's name has letters, digits and _, and does not begin with a digit");
-    }
-    Ok(())
+    name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -173,13 +195,34 @@ mod tests {
             "export A='2=3'\nexport B='\"quoted\" # not a comment'\nexport C=''\n\
              export HERE='the caller'\\''s'\n"
         );
-        std::fs::write(&file, "fine=1\nnot fine=secret\n").unwrap();
-        let error = format!("{:#}", of(&[file], &[], false).unwrap_err());
-        assert!(
-            error.contains("line 2: a variable's name has letters"),
-            "{error}"
-        );
-        assert!(!error.contains("secret"), "{error}");
+        // As docker's client reads them (28.2.2).
+        for (text, read) in [
+            ("my.env=1", "my.env=1"),
+            ("1A=x", "1A=x"),
+            ("npm_config_//r/:_t=1", "npm_config_//r/:_t=1"),
+            ("\t A=1 \r\n", "A=1 "),
+            ("\u{a0}A=1", "A=1"),
+            ("A\u{a0}B=1", "A\u{a0}B=1"),
+            ("#x\n #y\n\n  \nA", ""),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let all = of(std::slice::from_ref(&file), &[], false).unwrap();
+            let all: Vec<String> = all.0.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            assert_eq!(all.join("|"), read, "{text:?}");
+        }
+        for text in [
+            "A B=secret",
+            "A =secret",
+            "HERE ",
+            "export A=secret",
+            "=secret",
+        ] {
+            std::fs::write(&file, format!("fine=1\n{text}\n")).unwrap();
+            let refused = of(std::slice::from_ref(&file), &[], false).unwrap_err();
+            let error = format!("{refused:#}");
+            assert!(error.contains("line 2: a variable"), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 
     #[test]
@@ -190,9 +233,13 @@ mod tests {
             error,
             "-e names a variable that is not set in this environment"
         );
-        for name in ["", "1A=x", "A-B=x", "=x"] {
+        for name in ["", "=x"] {
             assert!(of(&[], &[name], false).is_err(), "{name}");
         }
+        let long = format!("A={}", "x".repeat(LONGEST_WORD - 3));
+        assert!(of(&[], &[&long], true).is_ok());
+        let error = of(&[], &[&format!("{long}x")], true).unwrap_err();
+        assert!(error.to_string().contains("131072"), "{error}");
     }
 
     #[test]
@@ -210,5 +257,34 @@ mod tests {
             .args(["-c", &script])
             .output();
         assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), value);
+    }
+
+    /// The fault: such a name refused the session.
+    #[test]
+    fn names_that_no_shell_has_reach_the_command_too() {
+        let names = ["my.env=it's 1", "A-B=2", "9 c=3", "-x=4", "FINE=5"];
+        let script = of(&[], &names, true).unwrap().script();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("variables");
+        std::fs::write(&file, script).unwrap();
+        for shell in ["sh", "bash"] {
+            let mut run = std::process::Command::new(shell);
+            run.args(["-c", r#". "$1"; shift; exec "$@""#, "sh"]);
+            run.arg(&file)
+                .args(["sh", "-c", "env; echo $#$1", "sh", "a b"]);
+            let printed = String::from_utf8(run.output().unwrap().stdout).unwrap();
+            // Not all shells pass on what they cannot have themselves.
+            run = std::process::Command::new(shell);
+            run.args(["-c", r#". "$1"; shift; exec "$@""#, "sh"]);
+            let own = run.arg(&file).arg("env").output().unwrap().stdout;
+            let own = String::from_utf8(own).unwrap();
+            for variable in names {
+                assert!(
+                    own.lines().any(|line| line == variable),
+                    "{variable}: {own}"
+                );
+            }
+            assert!(printed.ends_with("1a b\n"), "{printed}");
+        }
     }
 }

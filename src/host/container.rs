@@ -32,8 +32,24 @@ pub struct Container {
     pub variables: Option<String>,
     /// The configuration for Git that this session brings along, if it does.
     pub git: Option<String>,
+    /// The file on its host with the words of this session's command, if they were sent ahead.
+    pub words: Option<String>,
     /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
+}
+
+/// The bytes of a command that are sent as they are: sshd has a shell read all of it as one argument,
+/// which Linux limits to 128 KiB, and quoting may lengthen it fourfold.
+const SHORT: usize = 16 << 10;
+
+/// What is sent ahead of a command with these words: each with a NUL behind it. None for a short one.
+pub(super) fn ahead(argv: &[String]) -> Option<Vec<u8>> {
+    let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
+    if bytes <= SHORT {
+        return None;
+    }
+    let words = argv.iter().map(|word| [word.as_bytes(), b"\0"].concat());
+    Some(words.collect::<Vec<_>>().concat())
 }
 
 /// How a container came to run.
@@ -99,9 +115,9 @@ impl CommandId {
     }
 }
 
-/// Runs bash if the image has it, else sh, as a login shell.
+/// Runs bash if the image has it, else sh, as a login shell; by the words before it, if there are some.
 const LOGIN_SHELL: &str =
-    "if command -v bash >/dev/null 2>&1; then exec bash -l; else exec sh -l; fi";
+    r#"if command -v bash >/dev/null 2>&1; then exec "$@" bash -l; else exec "$@" sh -l; fi"#;
 
 /// The command for the user's shell without a terminal, which runs what it reads.
 #[must_use]
@@ -117,14 +133,15 @@ const LOCALE: &str = r#"[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || export LANG=C
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
-/// The same; `$1` is the file with the session's variables.
+/// The same; `$1` is the file with the session's variables, which may put words before the command.
 const RECORDED_WITH_VARIABLES: &str = r#"echo $$ >"$0"; . "$1"; shift; exec "$@""#;
 
 /// As [`Container::terminal`], for a shell in the main container of `drive` on a host that has not answered
 /// yet.
 #[must_use]
 pub fn shell_of(drive: &DriveName, terminal: &[String], git: Option<&str>) -> String {
-    in_terminal(&format!("xdrive-{drive}"), terminal, &[], (None, git))
+    let name = format!("xdrive-{drive}");
+    in_terminal(&name, terminal, &[], (None, git, None))
 }
 
 /// The folder in the container for configurations of Git.
@@ -160,23 +177,23 @@ fn in_terminal(
     container: &str,
     terminal: &[String],
     argv: &[String],
-    (variables, git): (Option<&str>, Option<&str>),
+    (variables, git, file): (Option<&str>, Option<&str>, Option<&str>),
 ) -> String {
     let git = with_git(git);
-    let reads = variables.map_or("", |_| r#". "$0"; "#);
-    let program = if argv.is_empty() {
+    let reads = variables.map_or("", |_| r#". "$1"; shift; "#);
+    let argv = if file.is_some() { &[] } else { argv };
+    let program = if argv.is_empty() && file.is_none() {
         LOGIN_SHELL
     } else {
         r#"exec "$@""#
     };
     let script = format!("{git}{reads}{LOCALE}{program}");
     let terminal = terminal.iter().flat_map(|variable| ["-e", variable]);
-    let file = variables.or_else(|| (!argv.is_empty()).then_some("sh"));
     let words = ["-t"].into_iter().chain(terminal);
-    let words = words.chain([container, "sh", "-c", &script]);
-    entered(&join(
-        words.chain(file).chain(argv.iter().map(String::as_str)),
-    ))
+    let words = words.chain(file.into_iter().flat_map(|file| ["-w", file]));
+    let words = words.chain([container, "sh", "-c", &script, "sh"]);
+    let words = words.chain(variables);
+    entered(&join(words.chain(argv.iter().map(String::as_str))))
 }
 
 /// The command that runs in a container; `words` are those of `enter.py`, quoted.
@@ -189,7 +206,8 @@ impl Container {
     /// empty. `terminal` are the variables of the terminal here, as `NAME=VALUE`.
     #[must_use]
     pub fn terminal(&self, terminal: &[String], argv: &[String]) -> String {
-        let own = (self.variables.as_deref(), self.git.as_deref());
+        let file = self.words.as_deref();
+        let own = (self.variables.as_deref(), self.git.as_deref(), file);
         in_terminal(&self.name, terminal, argv, own)
     }
 
@@ -198,7 +216,10 @@ impl Container {
     #[must_use]
     pub fn command(&self, id: &CommandId, variable: &str, argv: &[String]) -> String {
         let file = pid_file(id);
-        let words = ["-e", variable, &self.name, "sh", "-c"].into_iter();
+        let ahead = self.words.as_deref();
+        let words = ["-e", variable].into_iter();
+        let words = words.chain(ahead.into_iter().flat_map(|file| ["-w", file]));
+        let words = words.chain([self.name.as_str(), "sh", "-c"]);
         let git = with_git(self.git.as_deref());
         let mut command = entered(&match &self.variables {
             None => join(words.chain([format!("{git}{RECORDED}").as_str(), &file])),
@@ -207,7 +228,7 @@ impl Container {
                 join(words.chain([script.as_str(), &file, variables]))
             }
         });
-        for word in argv {
+        for word in argv.iter().filter(|_| ahead.is_none()) {
             command.push(' ');
             command.push_str(&quote(word));
         }
@@ -234,6 +255,7 @@ mod tests {
             docker: false,
             variables: None,
             git: None,
+            words: None,
             timings: Vec::new(),
         }
     }
@@ -325,5 +347,28 @@ mod tests {
         );
         let pid = std::fs::read_to_string(file).unwrap();
         assert!(pid.trim().parse::<u32>().is_ok(), "{pid:?}");
+    }
+
+    /// The fault: sshd's shell refused 100 KB, and 300 KB ended the connection.
+    #[test]
+    fn long_words_are_sent_ahead() {
+        let argv = ["echo".to_owned(), "it's ".repeat(20_000)];
+        let text = ahead(&argv).unwrap();
+        assert_eq!(text, format!("{}\0{}\0", argv[0], argv[1]).as_bytes());
+        let container = Container {
+            words: Some("/run/xdrive/words/1a".into()),
+            ..container()
+        };
+        let id = CommandId::new().unwrap();
+        for command in [
+            container.command(&id, "A=1", &argv),
+            container.terminal(&[], &argv),
+        ] {
+            assert!(command.len() < 1000, "{command}");
+            let command = command.replace('\'', "");
+            let words = "-w /run/xdrive/words/1a xdrive-demo sh -c ";
+            assert!(command.contains(words), "{command}");
+        }
+        assert_eq!(ahead(&argv[..1]), None);
     }
 }

@@ -37,10 +37,18 @@ pub struct Limit {
     pub notice: Duration,
 }
 
-/// What people call the command with these words.
+/// The most characters by which a command is called: they are an argument on its host.
+const LABEL: usize = 2000;
+
+/// What people call the command with these words, as far as that is short.
 #[must_use]
 pub fn label(words: &[String]) -> String {
-    join(words)
+    let label = join(words);
+    if label.chars().count() <= LABEL {
+        return label;
+    }
+    let begin: String = label.chars().take(LABEL - 1).collect();
+    format!("{begin}…")
 }
 
 /// A command that runs on a host, or ran.

@@ -452,6 +452,7 @@ fn running(facts: &Facts, name: Option<&ContainerName>) -> Result<Container, Scr
         docker: facts.yes("docker"),
         variables: None,
         git: None,
+        words: None,
         timings: facts.timings(),
     })
 }

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::ids::is_archive;
 
 pub(crate) use archive::arch;
-pub(crate) use build::{Base, Build};
+pub(crate) use build::{Base, Build, PostCreate};
 pub(crate) use context::Context;
 
 /// Where an image comes from.

@@ -57,6 +57,8 @@ pub(super) async fn bring(
     };
     let mut variables = options.variables.clone();
     inside.container.git = options.git.as_ref().map(GitUser::config);
+    let words = inside.host.send_words(&parts.request.command).await;
+    inside.container.words = words.map_err(container_failure::of)?;
     let mut along = Along::default();
     let Some((ssh, _)) = hosts.link(&instance.id) else {
         // The shell finds that out, too, and reports it.

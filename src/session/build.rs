@@ -1,8 +1,10 @@
 //! Building an image on the host, from a folder of this computer, and finishing the container that is
 //! made from it.
 
+use std::future::poll_fn;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream as Sending;
+use std::task::Poll;
 
 use anyhow::{Context as _, anyhow};
 use tokio::io::AsyncRead;
@@ -15,7 +17,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::facts::ScriptError;
 use crate::host::scripts::{BuildOrder, Host, Image, LoadedImage};
-use crate::launch::image::{Base, Build, Context};
+use crate::launch::image::{Base, Build, Context, PostCreate};
 use crate::report::{Report, Step};
 
 /// The longest line of a build that a step shows, in characters: its end is cut off.
@@ -100,35 +102,71 @@ pub(super) async fn image(
     Ok(Image::Loaded(loaded))
 }
 
-/// Runs these commands, if there are any, in a new container, one after the other. The first that fails
-/// is reported, and ends only that.
+/// Runs these commands, if there are any, in a new container, side by side. Those that fail are
+/// reported, and end no other.
 pub(super) async fn finish(
     host: &Host,
     container: &Container,
-    commands: &[String],
+    commands: &[PostCreate],
     report: &Report,
 ) -> Result<(), Failure> {
     if commands.is_empty() {
         return Ok(());
     }
     let step = report.step("run postCreateCommand");
-    for command in commands {
-        let mut show = |line: &str| step.now(format!("postCreateCommand: {}", shown(line)));
-        match host.finish(container, command, &mut show).await {
-            Ok(()) => {}
-            Err(ScriptError::NotBuilt(words)) => {
-                drop(step);
-                report.print(&format!(
-                    "postCreateCommand failed, and is not run again: {command}\n{}",
+    let running = commands.iter().map(|PostCreate { name, command }| {
+        let what = match name.as_str() {
+            "" => "postCreateCommand".to_owned(),
+            name => format!("postCreateCommand {}", shown(name)),
+        };
+        let step = &step;
+        async move {
+            let mut show = |line: &str| step.now(format!("{what}: {}", shown(line)));
+            match host.finish(container, command, &mut show).await {
+                Ok(()) => Ok(None),
+                Err(ScriptError::NotBuilt(words)) => Ok(Some(format!(
+                    "{what} failed, and is not run again: {command}\n{}",
                     words.trim_end()
-                ));
-                return Ok(());
+                ))),
+                Err(error) => Err(container_failure::of(error)),
             }
-            Err(error) => return Err(container_failure::of(error)),
         }
+    });
+    let ended: Result<Vec<_>, _> = all(running).await.into_iter().collect();
+    let failed: Vec<String> = ended?.into_iter().flatten().collect();
+    if failed.is_empty() {
+        step.done("ran postCreateCommand");
+        return Ok(());
     }
-    step.done("ran postCreateCommand");
+    drop(step);
+    for failure in failed {
+        report.print(&failure);
+    }
     Ok(())
+}
+
+/// Runs all of them side by side; their results, in order.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|it| (Box::pin(it), None)).collect();
+    poll_fn(|context| {
+        for (future, result) in &mut running {
+            if result.is_none()
+                && let Poll::Ready(ended) = future.as_mut().poll(context)
+            {
+                *result = Some(ended);
+            }
+        }
+        if running.iter().all(|(_, result)| result.is_some()) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    running
+        .into_iter()
+        .filter_map(|(_, result)| result)
+        .collect()
 }
 
 /// The digest of all that makes the image, and the bytes of its context.

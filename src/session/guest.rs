@@ -5,6 +5,7 @@
 //! in it or in that one, and renews the lease like every attached session. `leave` has how it ends. A laptop whose key the host refuses can only wait until the
 //! lease of the others ends.
 
+use std::mem::take;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -14,6 +15,7 @@ use super::container::{self, Connections, ContainerSession};
 use super::ending::Ending;
 use super::local_ports::jupyter_place;
 use super::prompt::unless_ended;
+use super::request::Idle;
 use super::room::Growth;
 use super::start::start_named;
 use super::state::Session;
@@ -77,6 +79,7 @@ impl Session {
             return Ok(Joined::Over);
         };
         self.check_owner(tags::owner(&host.tags), true, self.request.shared)?;
+        self.refuse_head(holder)?;
         if let Some(why) = self.reconciler.hosts().key_refusal(&host.id) {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
@@ -93,7 +96,8 @@ impl Session {
         ));
         self.note_as_guest(&host).await;
         let is_new = self.request.named.is_some() && entry.is_none();
-        if !is_new && !self.request.places().are_kept() {
+        let has_typed = self.report_idle_flags(&host, !is_new);
+        if !is_new && !has_typed && !self.request.places().are_kept() {
             self.report.print(
                 "the container is that session's, and keeps the mounts and the Docker that it has",
             );
@@ -127,6 +131,42 @@ impl Session {
             }
         };
         Ok(Joined::Ended(host, ending))
+    }
+
+    /// Refuses `--from`: what this guest would work on is another state of the drive.
+    fn refuse_head(&self, holder: &Holder) -> Result<(), Failure> {
+        if self.request.from.is_none() {
+            return Ok(());
+        }
+        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        let error = anyhow!(
+            "{drive} is in use by {} since {}, and --from is for one that nobody uses",
+            holder.owner,
+            holder.since
+        );
+        Err(Failure::new(Exit::TryAgain, error).hint(format!(
+            "without --from this session joins that one; {command} stop {drive} ends it"
+        )))
+    }
+
+    /// Names the flags that change nothing, since the drive is up on `host`; those of the container if
+    /// it runs already. Returns whether there are some of those.
+    pub(super) fn report_idle_flags(&mut self, host: &Instance, has_container: bool) -> bool {
+        let Idle { launch, container } = &mut self.request.idle;
+        let drive = &self.request.drive;
+        if let Some(flags) = listed(&take(launch)) {
+            self.report.print(&format!(
+                "{flags} for a launch: {drive} is up on {}, and nothing changes now",
+                host.instance_type
+            ));
+        }
+        let flags = listed(container).filter(|_| has_container);
+        if let Some(flags) = &flags {
+            self.report.print(&format!(
+                "{flags} for who starts the container, which runs as another session wanted it"
+            ));
+        }
+        flags.is_some()
     }
 
     /// Writes the note of this guest's user on the volume that is mounted on `host`, or says why not.
@@ -323,5 +363,28 @@ impl Session {
             Ok(()) => Ok(Joined::Over),
             Err(end) => Ok(Joined::Asked(end)),
         }
+    }
+}
+
+/// These flags as the subject of a sentence, with its verb; none without any.
+fn listed(flags: &[String]) -> Option<String> {
+    match flags {
+        [] => None,
+        [one] => Some(format!("{one} is")),
+        [others @ .., last] => Some(format!("{} and {last} are", others.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn flags_are_listed_as_people_do() {
+        let listed = |flags: &[&str]| {
+            let flags: Vec<String> = flags.iter().map(|it| (*it).to_owned()).collect();
+            super::listed(&flags)
+        };
+        assert_eq!(listed(&[]), None);
+        assert_eq!(listed(&["--size"]).unwrap(), "--size is");
+        assert_eq!(listed(&["-a", "-b", "-c"]).unwrap(), "-a, -b and -c are");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 
 use super::examine::Examination;
 use super::local_ports;
-use crate::config::{Options, Places};
+use crate::config::{LONGEST_WORD, Options, Places};
 use crate::drive::Goal;
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
@@ -35,9 +35,9 @@ const SPARE: Duration = Duration::from_mins(1);
 /// lines, and little beside a root disk.
 pub(super) const SPOOL: u64 = 64 << 20;
 
-/// How long a command and its arguments may be, in bytes: on its way it is quoted, more than once, as one
-/// argument of a shell's, for which Linux has 128 KiB (`execve(2)`).
-const COMMAND: usize = 48 << 10;
+/// The most bytes of a command's words: Linux gives a program a quarter of its stack's limit, which
+/// mostly is 8 MiB, for arguments and environment together (execve(2)).
+const LONGEST_COMMAND: usize = 1 << 20;
 
 /// What a session is for, beside the command that it may have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,6 +84,15 @@ impl Named {
     }
 }
 
+/// The flags of a session that change nothing about a drive that is up, as they are typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Idle {
+    /// Those of a launch.
+    pub launch: Vec<String>,
+    /// Those of a container that another session has started.
+    pub container: Vec<String>,
+}
+
 /// The request of a session.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -106,6 +115,8 @@ pub struct Request {
     pub no_join: bool,
     /// Whether the drive may be another caller's.
     pub shared: bool,
+    /// The flags that change nothing if the drive is up.
+    pub idle: Idle,
     /// Whether every question is answered with yes, and not asked.
     pub yes: bool,
     /// Whether to print only what would be done.
@@ -138,6 +149,7 @@ impl Request {
             note: None,
             no_join: false,
             shared: false,
+            idle: Idle::default(),
             yes: false,
             dry_run: false,
             json: false,
@@ -276,8 +288,48 @@ impl Request {
         Ok(())
     }
 
-    /// Refuses what needs a terminal without one, a command that is too long, a busy port that may not
-    /// be replaced, and a missing image file. `xdrive` begins the commands in hints.
+    /// Refuses words that no program can be started with, and one that only a shell reads as a command:
+    /// as ssh has it, but as docker and kubectl have not.
+    fn check_words(&self, xdrive: &str) -> Result<(), Failure> {
+        let words = &self.command;
+        let longest = words.iter().map(String::len).max().unwrap_or(0);
+        let all: usize = words.iter().map(|word| word.len() + 1).sum();
+        let too_long = if longest >= LONGEST_WORD {
+            Some(format!(
+                "an argument of CMD has {longest} bytes, and Linux gives a program less than {LONGEST_WORD}"
+            ))
+        } else if all > LONGEST_COMMAND {
+            Some(format!(
+                "CMD has {all} bytes, and {LONGEST_COMMAND} at most reach a program"
+            ))
+        } else {
+            None
+        };
+        if let Some(why) = too_long {
+            return Err(Failure::new(Exit::Usage, anyhow!(why))
+                .hint("CMD can read as much as it likes from its standard input, or a file"));
+        }
+        let [word] = &words[..] else {
+            return Ok(());
+        };
+        let is_text = |c: char| c.is_whitespace() || "|&;<>".contains(c);
+        let program = word.trim().split(is_text).next().unwrap_or_default();
+        // The path of a program may have spaces.
+        if program.len() == word.trim().len() || program.contains('/') {
+            return Ok(());
+        }
+        let error = anyhow!("{word:?} is one word: the name of a program");
+        let (place, word) = (self.place(), word.replace('\'', "'\\''"));
+        let verb = match self.task {
+            Task::Run { .. } => "run",
+            Task::Connect | Task::Attach(_) => "connect",
+        };
+        let hint = format!("{xdrive} {verb} {place} -- sh -c '{word}'  has a shell read it");
+        Err(Failure::new(Exit::Usage, error).hint(hint))
+    }
+
+    /// Refuses what needs a terminal without one, a command that cannot be meant, a busy port that may
+    /// not be replaced, and a missing image file. `xdrive` begins the commands in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
         if self.has_terminal() && !self.dry_run && !crate::terminal::is_interactive() {
             let what = if self.is_shell() { "a shell" } else { "-t" };
@@ -290,18 +342,12 @@ impl Request {
                 ),
             );
         }
-        let length: usize = self.command.iter().map(|word| word.len() + 1).sum();
-        if length > COMMAND {
-            let most = COMMAND >> 10;
-            let error = anyhow!("the command has {length} bytes, and {most} KiB reach a host");
-            let hint = "`xdrive cp` brings a file to the drive, and a command may read its input from a pipe";
-            return Err(Failure::new(Exit::Usage, error).hint(hint));
-        }
         if self.discard && self.fork_of.is_some() {
             let error = anyhow!("--discard is for the newest of a drive, not for NAME@N");
             let hint = "without --discard NAME@N works on a fork, a drive that can be deleted";
             return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
+        self.check_words(xdrive)?;
         self.check_places()?;
         let named = self.named.as_ref();
         let images = [
@@ -338,20 +384,44 @@ mod tests {
         assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
     }
 
+    /// The faults: `'echo a && echo b'` was launched for and not found; 100 KB were refused by the
+    /// host's shell, 300 KB by its sshd.
     #[test]
-    fn a_command_that_no_host_takes_is_refused_before_anything_is_launched() {
+    fn a_command_that_cannot_be_meant_is_refused_before_anything_is_launched() {
         let drive = "demo".parse::<DriveName>().unwrap();
-        let check = |length| {
-            let command = vec!["echo".to_owned(), "x".repeat(length)];
+        let check = |words: &[&str]| {
             let request = Request {
-                command,
+                command: words.iter().map(|word| (*word).to_owned()).collect(),
                 ..Request::of(drive.clone(), Options::default())
             };
-            request.check("xdrive").map_err(|it| it.error.to_string())
+            let refused = request.check("xdrive").err();
+            refused.map(|failure| {
+                assert_eq!(failure.exit, Exit::Usage);
+                failure.shown(false, failure.exit.code()).to_string()
+            })
         };
-        assert_eq!(check(40_000), Ok(()));
-        let error = "the command has 100006 bytes, and 48 KiB reach a host";
-        assert_eq!(check(100_000), Err(error.to_owned()));
+        for word in ["echo a && echo b", "python train.py", " ls ; ls", "ls|wc"] {
+            let refused = check(&[word]).unwrap();
+            assert!(refused.contains("is one word"), "{refused}");
+            let hint = format!("xdrive connect demo -- sh -c '{word}'  has");
+            assert!(refused.contains(&hint), "{refused}");
+        }
+        for words in [
+            &["ls"][..],
+            &["/work/my tool"],
+            &["./a b"],
+            &["ls", "a b"],
+            &[" ls "],
+        ] {
+            assert_eq!(check(words), None, "{words:?}");
+        }
+        let long = "x".repeat(LONGEST_WORD - 1);
+        assert_eq!(check(&["echo", &long, &long]), None);
+        let refused = check(&["echo", &format!("{long}x")]).unwrap();
+        assert!(refused.contains("has 131072 bytes"), "{refused}");
+        assert!(refused.contains("standard input"), "{refused}");
+        let refused = check(&[&long[..]; 9]).unwrap();
+        assert!(refused.contains("1048576 at most"), "{refused}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
 use crate::host::scripts::{ContainerOrder, Host, Image};
 use crate::ids::ImageReference;
-use crate::launch::image::{self, ImageSource};
+use crate::launch::image::{self, ImageSource, PostCreate};
 use crate::report::Report;
 
 /// The image that a container is to be made from, by who names it.
@@ -104,7 +104,7 @@ pub(super) fn came(container: &Container) -> String {
 pub(super) fn described(
     container: &Container,
     asked: Option<&Asked<'_>>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<PostCreate>, Failure> {
     match (&container.came, asked) {
         (Came::Created | Came::Replaced(_), Some(Asked::Here(image))) => {
             Ok(image::build(image)?.map_or_else(Vec::new, |it| it.commands))

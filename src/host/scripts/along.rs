@@ -2,9 +2,10 @@
 //! computer. All of it is on the container's tmpfs.
 
 use super::{Host, call};
-use crate::host::container::Container;
+use crate::host::container::{self, Container};
 use crate::host::facts::{Facts, ScriptError};
-use crate::ids::SessionId;
+use crate::ids::{SessionId, random_id};
+use crate::ssh::SshError;
 
 impl Host {
     /// Brings variables along, lines `export NAME='VALUE'`, for `session`'s shells and commands in
@@ -25,6 +26,20 @@ impl Host {
         let sent = self.ssh.run_named(SCRIPT, &command, variables.as_bytes());
         Facts::read(SCRIPT, &sent.await?, &[])?;
         Ok(format!("/run/xdrive/environment/{session}"))
+    }
+
+    /// Sends the words of a command ahead, if they are too long for an argument of the host's shell.
+    /// Returns the file on the host that has them then.
+    pub async fn send_words(&self, argv: &[String]) -> Result<Option<String>, ScriptError> {
+        const SCRIPT: &str = "environment words";
+        let Some(words) = container::ahead(argv) else {
+            return Ok(None);
+        };
+        let name = random_id().map_err(|error| SshError::Input(error.into()))?;
+        let command = call(SCRIPT, &[("XDRIVE_WORDS", &name)]);
+        let sent = self.ssh.run_named(SCRIPT, &command, &words[..]).await?;
+        Facts::read(SCRIPT, &sent, &[])?;
+        Ok(Some(format!("/run/xdrive/words/{name}")))
     }
 
     /// The command for an SSH channel with a forwarded agent ([`crate::ssh::agent`]), and the socket

@@ -24,14 +24,23 @@ pub(crate) struct Build {
     pub(super) variables: Vec<(String, String)>,
     /// The container's user, if not the image's.
     pub(super) user: Option<String>,
-    /// What is run once in a container that was made from it, each by a shell.
-    pub(crate) commands: Vec<String>,
+    /// What is run once in a container that was made from it, side by side.
+    pub(crate) commands: Vec<PostCreate>,
     /// The ports that are to lead into the container.
     pub(crate) forwards: Vec<Forwarding>,
     /// The folders of the drive that are to be in the container.
     pub(crate) mounts: Vec<Mount>,
     /// What is there and not honoured.
     pub(crate) ignored: Vec<String>,
+}
+
+/// A command that is run once in a new container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PostCreate {
+    /// Its name among several; empty for the only one.
+    pub(crate) name: String,
+    /// Its text, for a shell.
+    pub(crate) command: String,
 }
 
 /// What an image begins with.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Map, Value};
 
-use super::build::{Base, Build};
+use super::build::{Base, Build, PostCreate};
 use super::context::Context;
 use crate::config::{Forwarding, Mount};
 
@@ -157,13 +157,15 @@ impl Reader<'_> {
         };
         let mut pairs = Vec::new();
         for (name, value) in given {
-            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || !name.chars().all(is_word) {
-                bail!("{key}: {name:?} is no variable's name");
-            }
             let Value::String(text) = value else {
                 bail!("{key}.{name} is not text");
             };
+            // Where sh is dash, no other variable reaches what it starts, and that begins each command.
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if name.is_empty() || !name.chars().all(is_word) {
+                self.ignored.push(format!("{key}.{name}"));
+                continue;
+            }
             match self.substituted(&text) {
                 Some(text) if text.contains(['\n', '\r', '\0']) => {
                     bail!("{key}.{name} has several lines")
@@ -176,15 +178,15 @@ impl Reader<'_> {
     }
 
     /// The commands of `postCreateCommand`, each for a shell: text, words, or several by name.
-    fn commands(&mut self) -> anyhow::Result<Vec<String>> {
+    fn commands(&mut self) -> anyhow::Result<Vec<PostCreate>> {
         const KEY: &str = "postCreateCommand";
         let several = match self.given.remove(KEY) {
             None | Some(Value::Null) => Vec::new(),
-            Some(Value::Object(named)) => named.into_iter().map(|(_, value)| value).collect(),
-            Some(one) => vec![one],
+            Some(Value::Object(named)) => named.into_iter().collect(),
+            Some(one) => vec![(String::new(), one)],
         };
         let mut commands = Vec::new();
-        for value in several {
+        for (name, value) in several {
             let text = match &value {
                 Value::String(text) => self.substituted(text),
                 Value::Array(words) => {
@@ -205,7 +207,7 @@ impl Reader<'_> {
             };
             match text {
                 Some(text) if text.contains('\0') => bail!("{KEY} has a NUL"),
-                Some(text) => commands.push(text),
+                Some(command) => commands.push(PostCreate { name, command }),
                 None => self.ignored.push(format!("{KEY} ({value})")),
             }
         }
@@ -264,8 +266,9 @@ impl Reader<'_> {
             let target = field(&["target", "destination", "dst"]);
             let target = target.and_then(|it| self.substituted(it));
             let is_bind = field(&["type"]) == Some("bind");
+            let is_ours = |source: &str| Path::new(source).starts_with("/work");
             match (source, target) {
-                (Some(source), Some(target)) if is_bind && source.starts_with("/work") => {
+                (Some(source), Some(target)) if is_bind && is_ours(&source) => {
                     let is_read_only = field(&["readonly", "ro"]).is_some_and(|it| it != "false");
                     let mode = if is_read_only { "ro" } else { "rw" };
                     let text = format!("{source}:{target}:{mode}");
@@ -286,7 +289,8 @@ impl Reader<'_> {
             let mut words = variable.splitn(3, ':');
             match (words.next(), words.next()) {
                 (Some("localEnv" | "env"), Some(name)) => {
-                    let value = (self.caller)(name).filter(|value| !value.is_empty());
+                    // An empty one is set, too, as for the reference implementation.
+                    let value = (self.caller)(name);
                     let value = value.or_else(|| words.next().map(str::to_owned));
                     done.push_str(&value.unwrap_or_default());
                 }
@@ -346,7 +350,11 @@ mod tests {
     use super::*;
 
     fn caller(name: &str) -> Option<String> {
-        (name == "HERE").then(|| "the caller's".to_owned())
+        match name {
+            "HERE" => Some("the caller's".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        }
     }
 
     fn read(text: &str) -> anyhow::Result<Build> {
@@ -363,13 +371,14 @@ mod tests {
             r#"{
             // The editor writes comments.
             "name": "x", "image": "python:3.12", /* and such */
-            "containerEnv": {"A": "1 // no comment, }", "B": "${localEnv:HERE}", "C": "${localEnv:NO:d}",
-                "D": "${containerEnv:PATH}:/x"},
+            "containerEnv": {"A": "1 // no comment, }", "B": "${localEnv:HERE}${localEnv:EMPTY:no}", "C": "${localEnv:NO:d}",
+                "D": "${containerEnv:PATH}:/x", "my.env": "e", "A B": "1"},
             "remoteUser": "jo", "containerUser": "root",
             "postCreateCommand": {"one": "pip install x", "two": ["echo", "it's", "${containerWorkspaceFolder}"]},
             "forwardPorts": [3000, "db:5432",],
             "mounts": ["source=/work/sets,target=/data,type=bind,readonly",
                 {"source": "cache", "target": "/cache", "type": "volume"},
+                "source=/workspaces/data,target=/w,type=bind",
                 "source=${localWorkspaceFolder}/x,target=/x,type=bind"],
             "customizations": {"vscode": {}}, "features": {},
         }"#,
@@ -387,17 +396,25 @@ mod tests {
             ]
         );
         assert_eq!(build.user.as_deref(), Some("jo"));
+        let commands = build.commands.iter();
+        let commands: Vec<_> = commands.map(|it| (&*it.name, &*it.command)).collect();
         assert_eq!(
-            build.commands,
-            ["pip install x", "'echo' 'it'\\''s' '/work'"]
+            commands,
+            [
+                ("one", "pip install x"),
+                ("two", "'echo' 'it'\\''s' '/work'")
+            ]
         );
         let forwards: Vec<String> = build.forwards.iter().map(ToString::to_string).collect();
         assert_eq!(forwards, ["3000:localhost:3000", "5432:db:5432"]);
         assert_eq!(build.mounts, ["sets:/data:ro".parse().unwrap()]);
-        assert_eq!(build.ignored.len(), 5, "{:?}", build.ignored);
+        assert_eq!(build.ignored.len(), 8, "{:?}", build.ignored);
         for (ignored, begin) in build.ignored.iter().zip([
+            "containerEnv.A B",
             "containerEnv.D (",
+            "containerEnv.my.env",
             "mounts ({",
+            "mounts (\"source=/workspaces/data",
             "mounts (\"source=${local",
             "customizations",
             "features",
@@ -440,10 +457,6 @@ mod tests {
             (r#"{"dockerComposeFile": "x"}"#, "compose files"),
             (r#"{"image": 7}"#, "image is not text"),
             (r#"{"image": "a\nb"}"#, "several lines"),
-            (
-                r#"{"image": "x", "containerEnv": {"A B": "1"}}"#,
-                "no variable's name",
-            ),
             (
                 r#"{"image": "x", "containerEnv": {"A": "1\n2"}}"#,
                 "several lines",

@@ -61,8 +61,14 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
         // Two that look for a free device at once would find the same.
         let _lock = HostLock::Loops.lock()?;
         // Past the host's page cache (the instance has its own), so that a copy of the file has
-        // exactly what the instance has written to its disk.
-        let arguments = ["--find", "--nooverlap", "--direct-io=on"];
+        // exactly what the instance has written to its disk. Where the sectors of the host's disk are
+        // larger than an EBS volume's, which have 512 bytes, the kernel goes through the cache.
+        let arguments = [
+            "--find",
+            "--nooverlap",
+            "--direct-io=on",
+            "--sector-size=512",
+        ];
         let arguments = arguments
             .iter()
             .map(std::ffi::OsStr::new)

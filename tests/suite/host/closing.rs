@@ -31,7 +31,7 @@ async fn a_drive_moves_from_host_to_host_and_is_committed_only_when_it_changed()
     assert_eq!(
         steps,
         [
-            "lock", "programs", "stop", "commit", "dockerd", "sync", "unmount"
+            "lock", "programs", "stop", "commit", "dockerd", "sync", "reserve", "unmount"
         ]
     );
     drop(machine);

@@ -204,3 +204,26 @@ fn many_calls_at_once_share_the_disks() {
     });
     site.has_no_leaks();
 }
+
+/// The fault: a volume had the sectors of the host's disk, and an ext4 of small blocks did not mount.
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_volume_has_sectors_of_512_bytes_also_where_the_hosts_disk_has_larger_ones() {
+    let site = Site::new();
+    let store = site.dir().join("disks.xfs");
+    let file = std::fs::File::create(&store).unwrap();
+    file.set_len(4 << 30).unwrap();
+    let mut make = std::process::Command::new("mkfs.xfs");
+    make.args(["-q", "-s", "size=4096", "-m", "reflink=1"]);
+    assert!(make.arg(&store).status().unwrap().success());
+    let host = site.launch();
+    let volume = id("vol");
+    site.plane.create_volume(&volume, 1, None).unwrap();
+    site.attach(&volume, &host.id, "/dev/sdf").unwrap();
+    let small = "mke2fs -q -t ext4 -b 1024 /dev/sdf && mount /dev/sdf /mnt && umount /mnt";
+    assert_eq!(
+        host.run(&format!("{small} && blockdev --getss /dev/sdf")),
+        "512"
+    );
+    site.plane.detach(&volume, &host.id).unwrap();
+}

@@ -117,17 +117,20 @@ fn a_devcontainer_has_its_environment_user_ports_and_mounts_and_is_finished_once
 
     // What cannot be finished is reported, and the container is there.
     let failing = "{\"build\": {\"dockerfile\": \"../Dockerfile\", \"context\": \"..\"}, \
-                   \"postCreateCommand\": [\"sh\", \"-c\", \"echo the reason; exit 7\"]}";
+                   \"containerEnv\": {\"my.env\": \"1\"}, \"postCreateCommand\": {\
+                   \"a\": \"until [ -e /work/d ]; do sleep 0.1; done; echo a >/work/a\", \
+                   \"c\": [\"sh\", \"-c\", \"echo the reason; exit 7\"], \"d\": \"touch /work/d\"}}";
     fs::write(
         site.path("project/.devcontainer/devcontainer.json"),
         failing,
     )
     .unwrap();
-    let unfinished = session(&site, "./project", "echo there");
-    assert_eq!(unfinished.is(0).stdout, "there\n");
+    let unfinished = session(&site, "./project", "cat /work/a");
+    assert_eq!(unfinished.is(0).stdout, "a\n");
     unfinished
-        .reports("postCreateCommand failed, and is not run again")
-        .reports("the reason");
+        .reports("postCreateCommand c failed, and is not run again")
+        .reports("the reason")
+        .reports("not honoured in the devcontainer.json of project: containerEnv.my.env\n");
 }
 
 #[test]

@@ -88,9 +88,21 @@ fn the_note_of_a_guest_is_recorded_unless_there_is_one() {
     let site = Site::with_a_drive();
     let other = site.other_laptop();
     let lead = leading(&site);
-    let guest = |note: &str| other.run(&["connect", "demo", "-m", note, "--", "true"]);
+    let flags = ["--on-demand", "--size", "16", "--no-mounts"];
+    let guest = |note: &str| {
+        let words = ["connect", "demo", "-m", note];
+        other.run(&[&words[..], &flags, &["--", "true"]].concat())
+    };
     let first = guest("a guest's");
-    first.is(0).reports("joined the session of");
+    first
+        .is(0)
+        .reports("joined the session of")
+        .reports("--on-demand and --size are for a launch: demo is up on ")
+        .reports("--no-mounts is for who starts the container, which runs as another session");
+    let elsewhere = other.run(&["connect", "demo", "--from", "empty", "--", "true"]);
+    elsewhere
+        .is(75)
+        .reports("--from is for one that nobody uses");
     assert!(
         !first.stderr.contains("is not recorded"),
         "{}",
