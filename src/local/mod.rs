@@ -24,6 +24,7 @@ mod records;
 mod settings;
 pub mod setup;
 mod store;
+mod throttle;
 pub mod wire;
 mod world;
 
@@ -42,6 +43,7 @@ use crate::clock::Clock;
 use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use store::Store;
+use throttle::Throttle;
 use wire::{ApiError, Params, Xml};
 
 /// The options for opening an EC2 in a folder.
@@ -101,6 +103,7 @@ struct Inner {
     default_vpc: bool,
     map_public_ip: bool,
     internet_gateway: bool,
+    block_public_access: String,
     root_device: String,
     instance_profiles: Vec<String>,
     /// The VPC's address ranges, the first one first.
@@ -110,6 +113,8 @@ struct Inner {
     plan: Plan,
     boots: BTreeMap<String, Boots>,
     quotas: BTreeMap<String, u32>,
+    /// The calls to the EBS direct APIs, where they are limited.
+    throttle: Option<Throttle>,
     credentials: Credentials,
 }
 
@@ -169,6 +174,13 @@ impl Local {
             default_vpc: settings.default_vpc.unwrap_or(true),
             map_public_ip: settings.map_public_ip.unwrap_or(true),
             internet_gateway: settings.internet_gateway.unwrap_or(true),
+            throttle: settings
+                .limit_blocks
+                .unwrap_or(false)
+                .then(Throttle::default),
+            block_public_access: settings
+                .block_public_access
+                .unwrap_or_else(|| "off".to_owned()),
             root_device: settings
                 .root_device
                 .unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned()),

@@ -7,10 +7,13 @@
 //! stale-lists-ms = 0      # how old the world is that lists show
 //! stale-reads-ms = 0      # the same for reads by id
 //! calls-take-ms = 0       # how long every answer takes
+//! snapshots-take-ms = 60  # how long a snapshot is pending
 //! checks-take-ms = 200    # how long after a boot an instance has passed its status checks
 //! default-vpc = true      # whether launches that name no subnet have one
 //! map-public-ip = true    # whether subnets give their instances a public address
 //! internet-gateway = true # whether the VPC's routes lead to one
+//! limit-blocks = false    # whether the EBS direct APIs allow only so many calls a second
+//! block-public-access = "off" # the mode of VPC Block Public Access, which subnets show
 //! root-device = "/dev/xvda" # the name that images give to their root disk
 //! instance-profiles = []  # the names of those that IAM would have
 //! secondary-cidrs = []    # the VPC's address ranges besides its first
@@ -104,6 +107,8 @@ pub struct Settings {
     pub stale_reads_ms: Option<u64>,
     /// How long every answer takes, in milliseconds; the table's by default.
     pub calls_take_ms: Option<u64>,
+    /// How long a snapshot is pending, in milliseconds; the table's by default.
+    pub snapshots_take_ms: Option<u64>,
     /// How long an instance's status checks are `initializing` after it has booted, in
     /// milliseconds; the table's by default.
     pub checks_take_ms: Option<u64>,
@@ -112,6 +117,11 @@ pub struct Settings {
     /// Whether subnets give public addresses to the instances launched in them
     /// (`MapPublicIpOnLaunch`); they do by default. On AWS other than default subnets do not.
     pub map_public_ip: Option<bool>,
+    /// The mode of VPC Block Public Access, such as `block-ingress`; off by default. It shows in the
+    /// subnets, and nothing here keeps anything out.
+    pub block_public_access: Option<String>,
+    /// Whether calls to the EBS direct APIs are limited as on AWS; they are not by default.
+    pub limit_blocks: Option<bool>,
     /// Whether the VPC's route table leads to an internet gateway; it does by default.
     pub internet_gateway: Option<bool>,
     /// The name of the root device of its images; `/dev/xvda` by default, as Amazon Linux has it.
@@ -177,10 +187,13 @@ impl Settings {
             stale_lists_ms: self.stale_lists_ms.or(base.stale_lists_ms),
             stale_reads_ms: self.stale_reads_ms.or(base.stale_reads_ms),
             calls_take_ms: self.calls_take_ms.or(base.calls_take_ms),
+            snapshots_take_ms: self.snapshots_take_ms.or(base.snapshots_take_ms),
             checks_take_ms: self.checks_take_ms.or(base.checks_take_ms),
             default_vpc: self.default_vpc.or(base.default_vpc),
             map_public_ip: self.map_public_ip.or(base.map_public_ip),
             internet_gateway: self.internet_gateway.or(base.internet_gateway),
+            limit_blocks: self.limit_blocks.or(base.limit_blocks),
+            block_public_access: self.block_public_access.or(base.block_public_access),
             root_device: self.root_device.or(base.root_device),
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
             secondary_cidrs: self.secondary_cidrs.or(base.secondary_cidrs),
@@ -201,6 +214,9 @@ impl Settings {
         }
         if let Some(ms) = self.stale_reads_ms {
             delays.stale_reads = Duration::from_millis(ms);
+        }
+        if let Some(ms) = self.snapshots_take_ms {
+            delays.completed = Duration::from_millis(ms);
         }
         if let Some(ms) = self.calls_take_ms {
             delays.call = Duration::from_millis(ms);

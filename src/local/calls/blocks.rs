@@ -20,8 +20,20 @@ const TOKEN: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// The limits of a page's requested size.
 const PAGES: std::ops::RangeInclusive<u32> = 100..=10_000;
 
+/// How many calls a second the account has (EBS endpoints and quotas): of `GetSnapshotBlock` for each
+/// snapshot, and of either list.
+const GETS: u32 = 1000;
+const LISTS: u32 = 50;
+
+/// Refuses a call beyond the limit, if there are limits.
+fn admit(reading: &Reading<'_>, what: &str, most: u32) -> Result<(), ApiError> {
+    let throttle = reading.inner.throttle.as_ref();
+    throttle.map_or(Ok(()), |throttle| throttle.admit(what, most, reading.now))
+}
+
 /// `ListSnapshotBlocks`.
 pub(super) fn list(reading: &Reading<'_>) -> Answer {
+    admit(reading, "ListSnapshotBlocks", LISTS)?;
     let (id, snapshot) = snapshot(reading, "SnapshotId")?;
     let blocks = blocks(reading, id, snapshot)?;
     listed(reading, "Blocks", snapshot, blocks, |index, expiry| {
@@ -31,6 +43,7 @@ pub(super) fn list(reading: &Reading<'_>) -> Answer {
 
 /// `ListChangedBlocks`. Blocks with the same content are not listed, even if they were written.
 pub(super) fn list_changed(reading: &Reading<'_>) -> Answer {
+    admit(reading, "ListChangedBlocks", LISTS)?;
     let (second, snapshot_of_it) = snapshot(reading, "SecondSnapshotId")?;
     // Without a first one all are listed.
     let (mut before, mut differing) = (Vec::new(), blocks(reading, second, snapshot_of_it)?);
@@ -123,6 +136,7 @@ fn listed(
 pub(super) fn get(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let (id, snapshot) = snapshot(reading, "SnapshotId")?;
+    admit(reading, id, GETS)?;
     let index = number(request, "BlockIndex")?
         .ok_or_else(|| invalid("INVALID_PARAMETER_VALUE", "blockIndex"))?;
     let given = request.required("BlockToken")?;

@@ -168,6 +168,13 @@ pub(super) fn subnets(reading: &Reading<'_>) -> Answer {
                 Xml::text("defaultForAz", reading.inner.default_vpc),
                 Xml::text("mapPublicIpOnLaunch", reading.inner.map_public_ip),
                 Xml::text("assignIpv6AddressOnCreation", false),
+                Xml::node(
+                    "blockPublicAccessStates",
+                    [Xml::text(
+                        "internetGatewayBlockMode",
+                        &reading.inner.block_public_access,
+                    )],
+                ),
                 Xml::text("ownerId", catalog::ACCOUNT),
                 Xml::node("tagSet", []),
             ];
