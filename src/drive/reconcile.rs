@@ -15,6 +15,7 @@ mod run;
 mod sweep;
 mod throwaway;
 mod unusable;
+mod wait;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,7 +8,7 @@ pub struct Timing {
     /// The greatest staleness of a list: what was true this long ago is in every list read now.
     /// This process's own create calls are older than this before a generation is raised.
     pub settle: Duration,
-    /// The pause between two sweeps while waiting.
+    /// The pause between two sweeps at the beginning of a wait; see [`Timing::poll_after`].
     pub poll: Duration,
     /// How long another session's host without a client and without the drive is left to the
     /// session that launched it, which may be about to log in.
@@ -105,6 +105,26 @@ impl Timing {
         }
     }
 
+    /// The pause between two sweeps once the same wait has lasted that long. A sweep is three calls of
+    /// a budget of 20 a second, which the account has in a region for all that it does there (EC2
+    /// developer guide, *Request throttling for the Amazon EC2 API*): on AWS one each second, after
+    /// 30 s each 5 s, after 5 minutes each 15 s.
+    #[must_use]
+    pub fn poll_after(&self, waited: Duration) -> Duration {
+        let [soon, late] = [30, 300].map(|polls| self.poll.saturating_mul(polls));
+        match waited {
+            _ if waited >= late => self.longest_poll(),
+            _ if waited >= soon => self.poll.saturating_mul(5),
+            _ => self.poll,
+        }
+    }
+
+    /// The longest pause between two sweeps.
+    #[must_use]
+    pub fn longest_poll(&self) -> Duration {
+        self.poll.saturating_mul(15)
+    }
+
     /// The pause after so many failures in a row.
     #[must_use]
     pub fn pause(&self, failures: u32) -> Duration {
@@ -142,5 +162,20 @@ impl Timing {
             longest_pause: Duration::from_secs(2),
             ..Self::aws()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_that_last_are_polled_ever_less_often() {
+        let secs = Duration::from_secs;
+        let pauses =
+            [0, 29, 30, 299, 300, 7200].map(|waited| Timing::aws().poll_after(secs(waited)));
+        assert_eq!(pauses, [1, 1, 5, 5, 15, 15].map(secs));
+        let local = Timing::local(Duration::ZERO);
+        assert!(local.longest_poll() < secs(1));
     }
 }

@@ -344,7 +344,7 @@ impl View<'_> {
     }
 
     pub(super) fn wait(&self, what: Waiting) -> Next {
-        Next::Wait(what, self.timing.poll)
+        Next::Wait(what, self.timing.longest_poll())
     }
 }
 

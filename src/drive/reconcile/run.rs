@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -17,6 +16,7 @@ use super::super::observed::Observed;
 use super::super::plan::{Done, Goal, Next, Step, Waiting, orphans, plan};
 use super::super::stuck::{Left, Stuck};
 use super::sweep::Look;
+use super::wait::{self, next_interrupt, pause};
 use super::{Holder, Outcome, Reconciler, RunError, RunFailure};
 
 /// A run towards one goal.
@@ -134,8 +134,17 @@ impl Run {
                     self.report_waiting(None, seen, with);
                     return self.end(Verdict::Failed(error));
                 }
-                self.report_waiting(Some(what), seen, with);
-                pause(at_most.min(with.timing.poll), interrupts, self.received).await;
+                self.report_waiting(Some(what.clone()), seen, with);
+                let since = self
+                    .waiting
+                    .as_ref()
+                    .map_or(seen.began, |(_, since)| *since);
+                wait::until_next_sweep(
+                    (&with.ec2, &with.clock, &with.timing),
+                    (&what, since, at_most),
+                    (interrupts, self.received),
+                )
+                .await;
                 None
             }
             Next::Do(steps) => {
@@ -466,27 +475,6 @@ fn has_come(what: &Waiting, seen: &Observed) -> bool {
             .iter()
             .any(|snapshot| snapshot.id == *id && snapshot.state == SnapshotState::Completed),
         _ => true,
-    }
-}
-
-/// Sleeps, at most until there are more interrupts than were `received`.
-async fn pause(span: Duration, interrupts: &mut watch::Receiver<u32>, received: u32) {
-    tokio::select! {
-        () = tokio::time::sleep(span) => {}
-        _ = next_interrupt(interrupts, received) => {}
-    }
-}
-
-/// Waits until there are more interrupts than were `received`; their number.
-async fn next_interrupt(interrupts: &mut watch::Receiver<u32>, received: u32) -> u32 {
-    match interrupts
-        .wait_for(|count| *count > received)
-        .await
-        .map(|count| *count)
-    {
-        Ok(count) => count,
-        // The sender is gone: no interrupt will come.
-        Err(_) => std::future::pending().await,
     }
 }
 

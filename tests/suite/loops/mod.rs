@@ -8,6 +8,7 @@ mod pair;
 mod record;
 mod recovery;
 mod slow;
+mod waits;
 
 use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};
