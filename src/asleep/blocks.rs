@@ -27,8 +27,12 @@ const PAGE: u16 = 1000;
 /// How many of these lists are kept.
 const PAGES: usize = 512;
 
-/// How many blocks a list of those that differ between two snapshots is for: the most.
-const CHANGES: u16 = 10_000;
+/// How many blocks a list is for at most: of those that differ between two snapshots, and where much of a
+/// file follows. An account has 50 lists a second.
+const MOST: u16 = 10_000;
+
+/// How many blocks have to be read ahead for that: a large file is begun.
+const MUCH: usize = UNDER_WAY as usize / 2;
 
 /// US dollars for a call (EBS pricing, *EBS direct APIs*, us-east-1): `GetSnapshotBlock`, and a list
 /// of blocks.
@@ -175,8 +179,13 @@ impl Blocks {
 async fn carry(source: Arc<Source>, mut requests: mpsc::UnboundedReceiver<Asked>) {
     while let Some(asked) = requests.recv().await {
         let one = Arc::clone(&source);
+        let most = if asked.ahead.len() >= MUCH {
+            MOST
+        } else {
+            PAGE
+        };
         tokio::spawn(async move {
-            let block = one.block(asked.index, asked.purpose).await;
+            let block = one.block(asked.index, asked.purpose, most).await;
             // Fails only if nobody waits for it any more.
             let _ = asked.answer.send(block);
         });
@@ -184,24 +193,35 @@ async fn carry(source: Arc<Source>, mut requests: mpsc::UnboundedReceiver<Asked>
             if !source.kept.has(index) {
                 let source = Arc::clone(&source);
                 // An error is found by whoever needs the block.
-                tokio::spawn(async move { source.block(index, Purpose::Content).await });
+                tokio::spawn(async move { source.block(index, Purpose::Content, most).await });
             }
         }
     }
 }
 
 impl Source {
-    async fn block(&self, index: u32, purpose: Purpose) -> Result<Option<Bytes>, ec2::Error> {
-        let read = self.read(index, purpose);
+    /// Block `index`; if its token is not known yet, the list that has it is for so many blocks at most.
+    async fn block(
+        &self,
+        index: u32,
+        purpose: Purpose,
+        most: u16,
+    ) -> Result<Option<Bytes>, ec2::Error> {
+        let read = self.read(index, purpose, most);
         self.kept.get_or_read(index, purpose, read).await
     }
 
-    async fn read(&self, index: u32, purpose: Purpose) -> Result<Option<Bytes>, ec2::Error> {
+    async fn read(
+        &self,
+        index: u32,
+        purpose: Purpose,
+        most: u16,
+    ) -> Result<Option<Bytes>, ec2::Error> {
         if let Some(since) = &self.since
             && let Some(differing) = self.differing(since).await?
         {
             return match differing.get(&index) {
-                None => Box::pin(since.source.block(index, purpose)).await,
+                None => Box::pin(since.source.block(index, purpose, most)).await,
                 Some(None) => Ok(None),
                 Some(Some(token)) => self.get(index, token).await.map(Some),
             };
@@ -209,7 +229,7 @@ impl Source {
         let number = index / u32::from(PAGE);
         let page = self
             .pages
-            .get_or_insert_async(&number, self.page(number))
+            .get_or_insert_async(&number, self.page(number, most))
             .await?;
         match page.token(index) {
             None => Ok(None),
@@ -236,9 +256,10 @@ impl Source {
             let mut all = HashMap::new();
             let mut start = Some(0);
             while let Some(at) = start {
+                let _permit = self.permits.acquire().await;
                 self.calls.lists.fetch_add(1, Relaxed);
                 let first = &since.source.snapshot;
-                let listed = self.ec2.changed_blocks(first, &self.snapshot, at, CHANGES);
+                let listed = self.ec2.changed_blocks(first, &self.snapshot, at, MOST);
                 let listed = match listed.await {
                     Err(error) if error.kind == Kind::Invalid => return Ok(None),
                     listed => listed?,
@@ -254,13 +275,14 @@ impl Source {
     }
 
     /// The tokens of the page `number`, which has [`PAGE`] blocks.
-    async fn page(&self, number: u32) -> Result<Arc<WrittenBlocks>, ec2::Error> {
+    async fn page(&self, number: u32, most: u16) -> Result<Arc<WrittenBlocks>, ec2::Error> {
         let start = number * u32::from(PAGE);
         let next = start + u32::from(PAGE);
         let (mut tokens, mut end) = (Vec::new(), Some(start));
         while let Some(at) = end.filter(|end| *end < next) {
+            let _permit = self.permits.acquire().await;
             self.calls.lists.fetch_add(1, Relaxed);
-            let more = self.ec2.written_blocks(&self.snapshot, at, PAGE).await?;
+            let more = self.ec2.written_blocks(&self.snapshot, at, most).await?;
             tokens.extend(more.tokens);
             end = more.end;
         }

@@ -42,6 +42,11 @@ use crate::retry::retry;
 /// write an instance's data; the limit only keeps a call from hanging for ever.
 const ATTEMPT: Duration = Duration::from_mins(5);
 
+/// How often a call to the EBS direct APIs is sent. Within a region a reader is faster than their limits
+/// allow (EBS endpoints and quotas: 1000 blocks of a snapshot and 50 lists a second, not adjustable), and
+/// AWS asks for retries (EBS user guide, *FAQ for EBS direct APIs*); the adaptive mode slows the sender.
+const BLOCK_ATTEMPTS: u32 = 10;
+
 /// Pauses before repeating a call that EC2 throttled (`RequestLimitExceeded`): its token buckets
 /// refill every second.
 const THROTTLED: [Duration; 3] = [
@@ -164,7 +169,7 @@ impl Ec2 {
             .interceptor(https.clone())
             .build();
         let ebs = aws_sdk_ebs::config::Builder::from(config)
-            .retry_config(RetryConfig::standard())
+            .retry_config(RetryConfig::adaptive().with_max_attempts(BLOCK_ATTEMPTS))
             .retry_partition(partition("xdrive-ebs"))
             .interceptor(Trace)
             .build();

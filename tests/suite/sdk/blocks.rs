@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use xdrive::ec2::{BLOCK, Kind, SnapshotState};
+use tokio::task::JoinSet;
+use xdrive::ec2::{BLOCK, Error, Kind, SnapshotState};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::PaperSuperblock;
-use xdrive::local::{Fault, Preset};
+use xdrive::local::{Fault, Preset, Settings};
 
 use super::{Scene, tags, until, volume_order};
 use harness::faults::connector::Trouble;
@@ -141,4 +142,61 @@ async fn a_block_that_was_changed_on_its_way_is_not_believed() {
     );
     let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
     assert_eq!(error.kind, Kind::Ambiguous, "{error}");
+}
+
+/// As many calls as the reader has under way at once, each again and again.
+async fn side_by_side<F>(times: usize, call: impl Fn() -> F + Clone + Send + 'static)
+where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let mut calls = JoinSet::new();
+    for _ in 0..96 {
+        let call = call.clone();
+        calls.spawn(async move {
+            for _ in 0..times {
+                call().await?;
+            }
+            Ok::<_, Error>(())
+        });
+    }
+    while let Some(ended) = calls.join_next().await {
+        ended.unwrap().unwrap();
+    }
+}
+
+/// The fault: three attempts in a row were refused of one call among thousands, and ended the reading.
+#[tokio::test(start_paused = true)]
+async fn a_large_read_passes_although_the_service_allows_only_so_many_calls_a_second() {
+    let scene = Scene::with(Settings {
+        delays: Some(Preset::Fast),
+        // As within a region.
+        calls_take_ms: Some(20),
+        limit_blocks: Some(true),
+        ..Settings::default()
+    });
+    let volume = volume(&scene).await;
+    let superblock = PaperSuperblock::mounted(UUID);
+    scene.local.write(volume.as_str(), superblock).unwrap();
+    let id = completed(&scene, &volume).await;
+    let listed = scene.ec2.written_blocks(&id, 0, 100).await.unwrap();
+    let token = listed.token(0).unwrap().to_owned();
+    let (ec2, listed) = (scene.ec2.clone(), id.clone());
+    side_by_side(2, move || {
+        let (ec2, id) = (ec2.clone(), listed.clone());
+        async move { ec2.written_blocks(&id, 0, 100).await.map(drop) }
+    })
+    .await;
+    let began = tokio::time::Instant::now();
+    let ec2 = scene.ec2.clone();
+    side_by_side(60, move || {
+        let (ec2, id, token) = (ec2.clone(), id.clone(), token.clone());
+        async move { ec2.read_block(&id, 0, &token).await.map(drop) }
+    })
+    .await;
+    let took = began.elapsed();
+    assert!(
+        took >= Duration::from_secs(4),
+        "{took:?}: there was no limit"
+    );
+    assert!(took < Duration::from_mins(2), "{took:?}");
 }
