@@ -214,6 +214,9 @@ impl Ingress {
             });
         }
         self.warn();
+        if let Some(warning) = found.subnets.warning() {
+            self.print_once(warning);
+        }
         let step = self.report.step("letting this computer in");
         let authorized = self.plan.authorize(&group, &found.from).await;
         let authorized = authorized.map_err(HostError::Ec2)?;

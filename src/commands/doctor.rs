@@ -130,7 +130,8 @@ async fn network(ec2: &Ec2, mut config: Config) -> Check {
     let looked = subnets::look(ec2, named.as_ref(), &reach).await;
     match looked.and_then(|(vpc, subnets)| subnets.check().map(|()| (vpc, subnets))) {
         Ok((vpc, subnets)) => {
-            let words = [Some(vpc.to_string()), subnets.asked()];
+            let warning = subnets.warning().map(str::to_owned);
+            let words = [Some(vpc.to_string()), subnets.asked(), warning];
             let words: Vec<String> = words.into_iter().flatten().collect();
             Check::Ok(words.join("; "))
         }

@@ -26,7 +26,11 @@ pub enum Address {
 
 /// The subnets that a launch may take: of one zone there is at most one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Subnets(Vec<(Subnet, Address)>);
+pub struct Subnets {
+    all: Vec<(Subnet, Address)>,
+    /// Why the instances of the user's own subnet may be out of reach.
+    warning: Option<String>,
+}
 
 /// The network part of a launch order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,15 +45,30 @@ impl Subnets {
     /// From the subnets, each with how its instances are reached.
     #[must_use]
     pub fn new(all: Vec<(Subnet, Address)>) -> Self {
-        Self(all)
+        Self { all, warning: None }
+    }
+
+    /// The same with this warning.
+    #[must_use]
+    pub fn with_warning(self, warning: Option<String>) -> Self {
+        Self { warning, ..self }
+    }
+
+    /// The warning, if there is one.
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The network part of a launch in `zone`, or in a zone of EC2's choice; [`HostError::NoRoute`]
     /// where this laptop could not reach the instance.
     pub fn place(&self, zone: Option<&Zone>) -> Result<Place, HostError> {
         let there = |subnet: &Subnet| zone.is_none_or(|zone| subnet.zone == *zone);
-        let mut of_use: Vec<&(Subnet, Address)> =
-            self.0.iter().filter(|(subnet, _)| there(subnet)).collect();
+        let mut of_use: Vec<&(Subnet, Address)> = self
+            .all
+            .iter()
+            .filter(|(subnet, _)| there(subnet))
+            .collect();
         let needs_nothing = |(_, address): &&(Subnet, Address)| *address == Address::Given;
         if of_use.iter().all(needs_nothing) {
             return Ok(Place::default());
@@ -76,7 +95,7 @@ impl Subnets {
     /// The subnets for whose instances a public address is asked, in words; none if there are none.
     #[must_use]
     pub fn asked(&self) -> Option<String> {
-        let asked = self.0.iter().filter(|(_, way)| *way == Address::Asked);
+        let asked = self.all.iter().filter(|(_, way)| *way == Address::Asked);
         let names: Vec<&str> = asked.map(|(subnet, _)| subnet.id.as_str()).collect();
         let gives = if names.len() == 1 { "gives" } else { "give" };
         (!names.is_empty()).then(|| {
@@ -106,6 +125,7 @@ mod tests {
             is_default: true,
             maps_public: true,
             assigns_ipv6: false,
+            blocked: None,
         }
     }
 

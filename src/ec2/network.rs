@@ -27,6 +27,10 @@ pub struct Subnet {
     pub maps_public: bool,
     /// Whether they get an IPv6 address (`AssignIpv6AddressOnCreation`).
     pub assigns_ipv6: bool,
+    /// How VPC Block Public Access keeps the internet from its instances (VPC user guide, *Block
+    /// public access to VPCs and subnets*): `block-ingress` or `block-bidirectional`; none if it is
+    /// off.
+    pub blocked: Option<String>,
 }
 
 /// The targets of a subnet's active routes.
@@ -146,6 +150,11 @@ fn parse(answer: &sdk::Subnet) -> Result<Subnet, String> {
         is_default: answer.default_for_az() == Some(true),
         maps_public: answer.map_public_ip_on_launch() == Some(true),
         assigns_ipv6: answer.assign_ipv6_address_on_creation() == Some(true),
+        blocked: answer
+            .block_public_access_states()
+            .and_then(|states| states.internet_gateway_block_mode())
+            .filter(|mode| **mode != sdk::BlockPublicAccessMode::Off)
+            .map(|mode| mode.as_str().to_owned()),
         id,
     })
 }

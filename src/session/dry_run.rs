@@ -244,6 +244,9 @@ impl Session {
         if let Some(asked) = subnets.asked() {
             preview.line(&asked);
         }
+        if let Some(warning) = subnets.warning() {
+            preview.line(warning);
+        }
         let size = self.request.options.size.unwrap_or(self.cloud.size);
         // `check_request` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();

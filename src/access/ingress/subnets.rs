@@ -43,19 +43,42 @@ pub(crate) async fn look(
     }
     let subnets = unless_denied(subnets)?.unwrap_or_default();
     // For subnets as AWS makes them no routes need be read.
-    let is_usual = |subnet: &Subnet| subnet.is_default && subnet.maps_public;
+    let is_usual =
+        |subnet: &Subnet| subnet.is_default && subnet.maps_public && subnet.blocked.is_none();
     let routes = if subnets.iter().all(is_usual) {
         None
     } else {
         unless_denied(ec2.routes(&vpc, &subnets).await)?
     };
+    let mut warning = None;
     let found = subnets.into_iter().map(|subnet| {
         let routes = routes.as_ref().and_then(|routes| routes.get(&subnet.id));
         let routes = routes.filter(|_| !is_usual(&subnet));
-        let address = address(&subnet, routes, &Here::towards(&subnet, ec2));
+        let here = Here::towards(&subnet, ec2);
+        let address = match blocked(&subnet, routes, &here) {
+            // Whether EC2's answer knows of exclusions is documented nowhere: who names a subnet may
+            // know better.
+            Some(why) if named.is_some() => {
+                warning = Some(format!("warning: {}: {why}", subnet.id));
+                address(&subnet, routes, &here)
+            }
+            Some(why) => Address::Nowhere(why),
+            None => address(&subnet, routes, &here),
+        };
         (subnet, address)
     });
-    Ok((vpc, Subnets::new(found.collect())))
+    let found = found.collect();
+    Ok((vpc, Subnets::new(found).with_warning(warning)))
+}
+
+/// Why VPC Block Public Access keeps this computer from the instances of `subnet`; none if it does not.
+fn blocked(subnet: &Subnet, routes: Option<&Routes>, here: &Here) -> Option<String> {
+    let mode = subnet.blocked.as_ref()?;
+    (!here.is_private(routes)).then(|| {
+        format!(
+            "VPC Block Public Access ({mode}) keeps what comes from the internet from its instances"
+        )
+    })
 }
 
 /// The answer; `None` if the right is missing, which must not prevent a launch.
@@ -89,6 +112,13 @@ impl Here {
             by_own_network: from.is_some() && from != source(FAR),
         }
     }
+
+    /// Whether it reaches the private addresses of a subnet with these routes.
+    fn is_private(&self, routes: Option<&Routes>) -> bool {
+        let networks = routes.map_or(&[][..], |routes| &routes.networks);
+        let is_known = |from: IpAddr| networks.iter().any(|network| network.contains(from));
+        self.by_own_network || self.from.is_some_and(is_known)
+    }
 }
 
 /// How the instances of `subnet` are reached; `routes` are `None` if unknown or irrelevant.
@@ -101,14 +131,9 @@ fn address(subnet: &Subnet, routes: Option<&Routes>, here: &Here) -> Address {
         };
     };
     let by_ipv6 = subnet.assigns_ipv6 && routes.internet_ipv6;
-    let is_known = |from: IpAddr| routes.networks.iter().any(|network| network.contains(from));
     if routes.internet && !subnet.maps_public {
         Address::Asked
-    } else if routes.internet
-        || by_ipv6 && here.ipv6
-        || here.by_own_network
-        || here.from.is_some_and(is_known)
-    {
+    } else if routes.internet || by_ipv6 && here.ipv6 || here.is_private(Some(routes)) {
         Address::Given
     } else {
         let ipv6 = match (by_ipv6, subnet.assigns_ipv6) {
@@ -136,6 +161,7 @@ mod tests {
             is_default: false,
             maps_public,
             assigns_ipv6,
+            blocked: None,
         }
     }
 
@@ -218,6 +244,34 @@ mod tests {
         ] {
             assert_eq!(way(&shut.0, &shut.1, here), expected, "{here:?}");
         }
+    }
+
+    #[test]
+    fn blocked_public_access_leaves_private_ways_alone() {
+        let shut = Subnet {
+            blocked: Some("block-ingress".to_owned()),
+            ..subnet(true, false)
+        };
+        let open = routes(true, true);
+        let far = Here {
+            from: "192.168.1.4".parse().ok(),
+            ..Here::default()
+        };
+        let within = Here {
+            from: "10.7.3.4".parse().ok(),
+            ..Here::default()
+        };
+        let by_vpn = Here {
+            by_own_network: true,
+            ..far
+        };
+        let why = |routes, here| blocked(&shut, routes, &here);
+        assert!(why(Some(&open), far).is_some_and(|why| why.contains("block-ingress")));
+        assert_eq!(why(Some(&open), within), None);
+        assert_eq!(why(Some(&open), by_vpn), None);
+        // Without the right to read routes.
+        assert!(why(None, within).is_some());
+        assert_eq!(blocked(&subnet(true, false), None, &far), None);
     }
 
     #[test]

@@ -106,3 +106,27 @@ fn a_caller_who_may_not_see_routes_launches_as_before() {
     );
     assert_eq!(count(ended.is(0), "DescribeRouteTables"), 0);
 }
+
+#[test]
+fn a_network_that_is_shut_for_the_internet_is_refused_unless_its_user_names_it_or_another_way() {
+    const SHUT: &str = "VPC Block Public Access (block-ingress) keeps what comes from the internet";
+    let site = Site::with_settings("plane = \"paper\"\nblock-public-access = \"block-ingress\"\n");
+    let ended = connect(&site, &[]);
+    ended
+        .is(69)
+        .reports("can be reached from here: VPC Block Public Access (block-ingress)")
+        .reports("--proxy-command");
+    assert_eq!(count(&ended, "RunInstances"), 0);
+    dry_run(&site, &[]).is(69).reports(SHUT);
+    site.run(&["doctor"])
+        .unfolded()
+        .is(69)
+        .prints("no  network")
+        .prints(SHUT);
+    // What EC2 says of exclusions is not documented.
+    dry_run(&site, &["--subnet", SECOND])
+        .is(0)
+        .prints(&format!("warning: {SECOND}: {SHUT}"));
+    let proxied = dry_run(&site, &["--proxy-command", "nc %h %p"]);
+    assert!(!proxied.is(0).stdout.contains(SHUT), "{}", proxied.stdout);
+}
