@@ -268,7 +268,9 @@ async fn rows_of(
             let hint = "types are written like t3.medium";
             return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
-        Err(refused @ Refused::Unfit(_)) => return Err(Failure::new(Exit::Usage, refused)),
+        Err(refused @ (Refused::Unfit(_) | Refused::Neuron(_))) => {
+            return Err(Failure::new(Exit::Usage, refused));
+        }
         Err(refused) => {
             let again = format!("{} connect NAME", cloud.command);
             return Err(failure::refused(refused, &again));

@@ -293,6 +293,9 @@ pub enum Refused {
     /// The type has neither architecture.
     #[error("{0} runs neither x86_64 nor arm64 programs")]
     Unfit(String),
+    /// The type has AWS's own accelerators: its container would not have them, at their price.
+    #[error("{0} has Trainium or Inferentia devices, which xdrive does not give to containers")]
+    Neuron(String),
     /// No type has the required resources.
     #[error("no instance type{} has {resources}", .arch.map_or(String::new(), |arch| format!(" that runs {arch} programs")))]
     NothingMeets {

@@ -38,9 +38,13 @@ pub struct InstanceType {
     pub gpus: u32,
     /// Whether it has a part of one of NVIDIA's, and no whole one.
     pub part_of_gpu: bool,
-    /// Whether it has a GPU of any kind, also a part of one or another maker's.
+    /// Whether it has an accelerator of any kind: a GPU, also a part of one or another maker's, or
+    /// what AWS lists as Neuron, inference, media or FPGA.
     #[serde(skip)]
-    pub has_gpu: bool,
+    pub has_accelerator: bool,
+    /// Whether that is AWS's own, Trainium or Inferentia: it needs a driver of its own.
+    #[serde(skip)]
+    pub is_neuron: bool,
     /// What its programs are compiled for.
     pub arch: Arch,
     /// Whether its CPUs are meant for bursts: above a baseline they cost extra.
@@ -194,13 +198,19 @@ fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>,
         whole(gpu).unwrap_or(0) == 0 && gpu.logical_gpu_count().unwrap_or(0) > 0
     };
     let of_nvidia = || gpus.iter().filter(|gpu| gpu.manufacturer() == Some(NVIDIA));
+    // Inf1 is listed as both (EC2 API reference, *InstanceTypeInfo*).
+    let is_neuron = answer.neuron_info().is_some() || answer.inference_accelerator_info().is_some();
     let is_sold = |usage| answer.supported_usage_classes().contains(&usage);
     Ok(Some(InstanceType {
         cpus: number("number of CPUs", cpus.map(i64::from))?,
         memory: number("memory", memory)?,
         gpus: of_nvidia().filter_map(whole).sum(),
         part_of_gpu: of_nvidia().any(part),
-        has_gpu: answer.gpu_info().is_some(),
+        has_accelerator: answer.gpu_info().is_some()
+            || is_neuron
+            || answer.media_accelerator_info().is_some()
+            || answer.fpga_info().is_some(),
+        is_neuron,
         arch,
         burstable: answer.burstable_performance_supported().unwrap_or(false),
         free_tier: answer.free_tier_eligible().unwrap_or(false),
@@ -214,4 +224,41 @@ fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>,
 #[must_use]
 pub fn type_names() -> &'static [&'static str] {
     aws_sdk_ec2::types::InstanceType::values()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_accelerator_that_ec2_lists_is_one() {
+        let plain = || {
+            let cpus = sdk::VCpuInfo::builder().default_v_cpus(4).build();
+            let memory = sdk::MemoryInfo::builder().size_in_mib(16384).build();
+            let processor = sdk::ProcessorInfo::builder()
+                .supported_architectures(sdk::ArchitectureType::X8664)
+                .build();
+            sdk::InstanceTypeInfo::builder()
+                .instance_type("m5.xlarge".into())
+                .v_cpu_info(cpus)
+                .memory_info(memory)
+                .processor_info(processor)
+        };
+        let gpu = sdk::GpuInfo::builder().build();
+        let neuron = sdk::NeuronInfo::builder().build();
+        let inference = sdk::InferenceAcceleratorInfo::builder().build();
+        let media = sdk::MediaAcceleratorInfo::builder().build();
+        let fpga = sdk::FpgaInfo::builder().build();
+        for (answer, expected) in [
+            (plain(), (false, false)),
+            (plain().gpu_info(gpu), (true, false)),
+            (plain().neuron_info(neuron), (true, true)),
+            (plain().inference_accelerator_info(inference), (true, true)),
+            (plain().media_accelerator_info(media), (true, false)),
+            (plain().fpga_info(fpga), (true, false)),
+        ] {
+            let read = instance_type(&answer.build()).unwrap().unwrap();
+            assert_eq!((read.has_accelerator, read.is_neuron), expected);
+        }
+    }
 }

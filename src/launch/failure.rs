@@ -33,7 +33,9 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
         ),
         Refused::Unknown { near, .. } => (Exit::Usage, format!("there are {}", near.join(", "))),
         Refused::OtherArch { only, by, .. } => (Exit::Usage, arch_hint(*only, *by, connect)),
-        Refused::Unfit(_) => (Exit::Usage, "--type names another one".to_owned()),
+        Refused::Unfit(_) | Refused::Neuron(_) => {
+            (Exit::Usage, "--type names another one".to_owned())
+        }
         Refused::NothingMeets {
             by: ArchBy::Default,
             arch: Some(_),

@@ -74,6 +74,9 @@ impl Choice<'_> {
         for name in names {
             let kind = types.iter().find(|kind| kind.name == *name);
             let kind = kind.ok_or_else(|| Refused::Unfit(name.clone()))?;
+            if kind.is_neuron {
+                return Err(Refused::Neuron(name.clone()));
+            }
             match only {
                 Some(only) if only != kind.arch => self.left_out.push(LeftOut::OtherArch {
                     instance_type: name.clone(),

@@ -154,7 +154,7 @@ impl fmt::Display for Resources {
 }
 
 impl Resources {
-    /// Whether a type has all of them, no GPU unless GPUs are required, and is not burstable.
+    /// Whether a type has all of them, no accelerator unless GPUs are required, and is not burstable.
     #[must_use]
     pub fn is_met_by(&self, kind: &InstanceType) -> bool {
         self.is_within(kind) && !kind.burstable
@@ -165,7 +165,7 @@ impl Resources {
         kind.cpus >= self.cpus
             && u64::from(kind.memory) >= u64::from(self.memory) * 1024
             && kind.gpus >= self.gpus
-            && (self.gpus > 0 || !kind.has_gpu)
+            && (self.gpus > 0 || !kind.has_accelerator)
     }
 }
 

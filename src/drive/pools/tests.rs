@@ -10,7 +10,8 @@ fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType 
         memory: gib * 1024,
         gpus,
         part_of_gpu: false,
-        has_gpu: gpus > 0,
+        has_accelerator: gpus > 0,
+        is_neuron: false,
         arch,
         burstable: name.starts_with('t'),
         free_tier: false,
@@ -237,7 +238,7 @@ fn what_a_need_passes_over_is_summed_up() {
         ..kind("c9.huge", 96, 192, 0, Arch::X86_64)
     });
     all.push(InstanceType {
-        has_gpu: true,
+        has_accelerator: true,
         ..kind("g4ad.xlarge", 4, 16, 0, Arch::X86_64)
     });
     let terms = Terms {
@@ -413,4 +414,33 @@ fn what_is_no_type_and_no_need_is_no_wish() {
         assert!(text.parse::<Requirements>().is_err(), "{text}");
     }
     assert!(Requirements::types(&many).is_err());
+}
+
+#[test]
+fn what_has_an_accelerator_meets_no_need_without_one_and_neuron_is_refused_by_name() {
+    let accelerated = |name: &str, is_neuron| InstanceType {
+        has_accelerator: true,
+        is_neuron,
+        ..kind(name, 4, 16, 0, Arch::X86_64)
+    };
+    let mut types = types();
+    types.extend([
+        accelerated("inf2.xlarge", true),
+        accelerated("vt1.3xlarge", false),
+    ]);
+    let mut prices = prices();
+    prices.extend(["inf2.xlarge", "vt1.3xlarge"].map(|name| SpotPrice {
+        instance_type: name.to_owned(),
+        zone: Zone("a".to_owned()),
+        price: "0.001".parse().unwrap(),
+    }));
+    let chosen = choose(&terms("cpus=2"), &types, Some(&prices)).unwrap();
+    assert_eq!(order(&chosen)[0], "m7g.large a");
+    let named = choose(&terms("vt1.3xlarge"), &types, Some(&prices)).unwrap();
+    assert_eq!(order(&named), ["vt1.3xlarge a"]);
+    let refused = choose(&terms("m5.large,inf2.xlarge"), &types, Some(&prices)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "inf2.xlarge has Trainium or Inferentia devices, which xdrive does not give to containers"
+    );
 }

@@ -129,7 +129,10 @@ impl Cloud {
         assert_eq!(free, [&listed[..], &["t4g.micro", "t4g.small"]].concat());
         let part = self.ec2.instance_types(&owned(&["g6f.large"])).await;
         let part = part.unwrap().remove(0);
-        assert_eq!((part.gpus, part.part_of_gpu, part.has_gpu), (0, true, true));
+        assert_eq!(
+            (part.gpus, part.part_of_gpu, part.has_accelerator),
+            (0, true, true)
+        );
         assert!(part.needs_driver());
         let prices = self.ec2.spot_prices(&names).await.unwrap();
         for name in &names {

@@ -27,7 +27,7 @@ async fn a_type_says_what_it_has() {
         ]
     );
     assert!(types.iter().all(|kind| kind.is_sold(Market::Spot)));
-    assert!(types[0].has_gpu && !types[1].has_gpu);
+    assert!(types[0].has_accelerator && !types[1].has_accelerator);
 }
 
 #[tokio::test(start_paused = true)]
