@@ -244,3 +244,19 @@ async fn a_first_container_is_on_record_although_its_caller_goes_away_and_nobody
         .collect();
     assert_eq!(names, ["none", "xdrive-demo"]);
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn no_program_waits_for_a_metadata_service_that_it_cannot_reach_unless_its_user_says_so() {
+    const NAME: &str = "AWS_EC2_METADATA_DISABLED";
+    let disk = Disk::new(2048);
+    let machine = Machine::with_drive(&disk).await;
+    let says = format!("echo ${NAME}");
+    let image = Image::Loaded(machine.load_image().await);
+    machine.start(image, &[]).await;
+    assert_eq!(inside(&machine, &says).await, "true\n");
+    machine.start(Image::Kept, &[(NAME, "false")]).await;
+    assert_eq!(inside(&machine, &says).await, "false\n");
+    machine.start(Image::Kept, &[]).await;
+    assert_eq!(inside(&machine, &says).await, "true\n");
+}

@@ -131,3 +131,51 @@ async fn without_a_stand_in_nothing_is_waited_for_whatever_this_computers_bus_ha
     assert_eq!(machine.sh(labels).await, "none\n");
     assert!(!container.timings.iter().any(|(step, _)| step == "driver"));
 }
+
+/// The stand-in of a machine whose GPUs are joined by switches, which are set up by this command.
+async fn switches(machine: &Machine, command: &str) {
+    let program = "#!/bin/sh\n\
+        [ \"${1-}\" = -q ] || exec /usr/bin/nvidia-smi.alone \"$@\"\n\
+        state='In Progress'; [ ! -e /run/switches ] || state=Completed\n\
+        printf '    Fabric\\n        State    : %s\\n        Status    : N/A\\n' \"$state\"\n";
+    let unit = format!("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart={command}\n");
+    machine
+        .sh(&format!(
+            "mv /usr/bin/nvidia-smi /usr/bin/nvidia-smi.alone
+cat > /usr/bin/nvidia-smi << 'PROGRAM'
+{program}PROGRAM
+chmod 755 /usr/bin/nvidia-smi
+cat > /etc/systemd/system/nvidia-fabricmanager.service << 'UNIT'
+{unit}UNIT
+systemctl daemon-reload"
+        ))
+        .await;
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn switches_between_gpus_are_set_up_and_waited_for_and_not_for_ever() {
+    let disk = Disk::new(2048);
+    let (machine, _) = machine(&disk, Some(Gpu::default())).await;
+    switches(&machine, "/bin/true").await;
+    let words = no_gpu(machine.host.gpus(Duration::from_secs(3)).await);
+    assert!(words.contains("switches between the GPUs"), "{words}");
+
+    // At its first start the unit came to nothing.
+    machine
+        .sh("rm -f /run/xdrive/fabric; systemctl stop nvidia-fabricmanager")
+        .await;
+    let work = "sh -c 'sleep 3; touch /run/switches'";
+    machine
+        .sh(&format!(
+            "sed -i \"s|^ExecStart=.*|ExecStart=/bin/{work}|\" \
+             /etc/systemd/system/nvidia-fabricmanager.service; systemctl daemon-reload"
+        ))
+        .await;
+    let began = Instant::now();
+    let names = machine.host.gpus(Duration::from_mins(2)).await.unwrap();
+    assert_eq!(names, ["stand-in, no GPU"]);
+    assert!(began.elapsed() >= Duration::from_secs(3));
+    let state = machine.sh("systemctl is-active nvidia-fabricmanager").await;
+    assert_eq!(state, "active\n");
+}
