@@ -167,11 +167,43 @@ impl Session {
         let snapshot = sleeping.snapshot.of(&self.request.drive);
         let bytes = reading.blocks * crate::ec2::BLOCK as u64;
         self.report.note(&format!(
-            "{snapshot}, generation {}: {} calls, {}, {:.3} cents",
+            "{snapshot}, generation {}: {} calls, {}, {:.3} cents{}",
             sleeping.generation,
             reading.blocks + reading.lists,
             size(bytes),
-            reading.dollars() * 100.0
+            reading.dollars() * 100.0,
+            transfer_words(self.cloud.ec2.is_aws(), vendor().as_deref())
         ));
+    }
+}
+
+/// The maker of this computer, as its firmware says; Linux alone shows that.
+fn vendor() -> Option<String> {
+    std::fs::read_to_string("/sys/class/dmi/id/sys_vendor").ok()
+}
+
+/// What else the reading costs, as the end of a sentence: AWS bills what leaves it for the internet, but
+/// not what goes to EC2 in the same region (EBS user guide, *Pricing for EBS direct APIs*; EC2 On-Demand
+/// pricing, *Data transfer*). `vendor` is the maker of this computer (EC2 user guide, *Identify EC2
+/// instances*).
+fn transfer_words(is_aws: bool, vendor: Option<&str>) -> &'static str {
+    let is_here = vendor.is_some_and(|vendor| vendor.trim() == "Amazon EC2");
+    if is_aws && !is_here {
+        ", plus transfer out (about $0.09 a GB beyond 100 GB a month)"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_aws_is_named_with_its_price() {
+        let costs = |is_aws, vendor| !transfer_words(is_aws, vendor).is_empty();
+        assert!(costs(true, None) && costs(true, Some("LENOVO\n")));
+        assert!(!costs(true, Some("Amazon EC2\n")));
+        assert!(!costs(false, None));
     }
 }
