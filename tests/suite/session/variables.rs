@@ -72,7 +72,7 @@ fn variables_come_from_flags_files_and_the_configuration() {
             ["-e", "NOT_HERE"],
             "error: -e names a variable that is not set in this environment",
         ),
-        (["-e", "4=x"], "error: a variable's name has letters"),
+        (["-e", "=x"], "error: a variable has no name"),
         (["--env-file", "/no/file"], "error: cannot read /no/file"),
     ] {
         let refused = site.run(&[&["connect", "demo"][..], &words, &["--", "true"]].concat());
@@ -99,7 +99,7 @@ fn a_command_of_300_kilobytes_reaches_its_program_word_for_word() {
     );
     let lengths = format!("{} 131071 131071|it's \n\\", quotes.len());
     assert!(ended.is(0).stdout.starts_with(&lengths), "{ended:?}");
-    assert!(ended.stdout.contains("\nmy.env=it's 5\n"), "{ended:?}");
+    assert!(ended.stdout.contains("my.env=it's 5\n"), "{ended:?}");
     // One that is left has them, too.
     let run = site.run(&[&["run", "demo", "--"][..], &words].concat());
     assert!(run.is(0).stdout.starts_with(&lengths), "{run:?}");
