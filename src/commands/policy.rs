@@ -44,9 +44,9 @@ pub struct Args {
     #[arg(long, value_name = "ARN")]
     pub kms_key: Vec<KeyArn>,
 
-    /// Allow only drives of this caller's own: those whose tag xdrive:owner is who asks now.
+    /// Allow only drives that are this caller's own.
     ///
-    /// Without it, whoever has the policy may use, read and delete every drive of the account.
+    /// Those whose tag xdrive:owner is who asks now. Without it, whoever has the policy may use, read and delete every drive of the account.
     #[arg(long)]
     pub own: bool,
 

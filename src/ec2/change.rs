@@ -152,13 +152,8 @@ impl Ec2 {
                     .http_put_response_hop_limit(1)
                     .build(),
             )
-            .tag_specifications(tagged(ResourceType::Instance, &order.tags))
-            .tag_specifications(tagged(ResourceType::Volume, &order.root_tags))
+            .set_tag_specifications(Some(specified(order)))
             .set_iam_instance_profile(order.instance_profile.as_deref().map(profile));
-        if !order.interface_tags.is_empty() {
-            let tags = tagged(ResourceType::NetworkInterface, &order.interface_tags);
-            request = request.tag_specifications(tags);
-        }
         if let Some(device) = &order.root_device {
             // All else stays as the image has it.
             let encrypted = EbsBlockDevice::builder().encrypted(true).build();
@@ -193,22 +188,18 @@ impl Ec2 {
         }
         match order.market {
             Market::OnDemand => request,
-            Market::Spot => request
-                .instance_market_options(
-                    InstanceMarketOptionsRequest::builder()
-                        .market_type(MarketType::Spot)
-                        .spot_options(
-                            SpotMarketOptions::builder()
-                                .spot_instance_type(SpotInstanceType::OneTime)
-                                .instance_interruption_behavior(
-                                    InstanceInterruptionBehavior::Terminate,
-                                )
-                                .set_max_price(order.max_price.map(Price::decimal))
-                                .build(),
-                        )
-                        .build(),
-                )
-                .tag_specifications(tagged(ResourceType::SpotInstancesRequest, &order.tags)),
+            Market::Spot => request.instance_market_options(
+                InstanceMarketOptionsRequest::builder()
+                    .market_type(MarketType::Spot)
+                    .spot_options(
+                        SpotMarketOptions::builder()
+                            .spot_instance_type(SpotInstanceType::OneTime)
+                            .instance_interruption_behavior(InstanceInterruptionBehavior::Terminate)
+                            .set_max_price(order.max_price.map(Price::decimal))
+                            .build(),
+                    )
+                    .build(),
+            ),
         }
     }
 
@@ -337,21 +328,26 @@ impl Ec2 {
         } else {
             None
         };
-        let mut request = self
+        // A key is a region's: one of another region says nothing here.
+        let encryption = if from == self.region() {
+            Box::pin(self.encryption(source)).await?
+        } else {
+            None
+        };
+        let (encrypted, key) = match encryption {
+            Some(Encryption::By(key)) => (Some(true), key),
+            Some(Encryption::None) => (Some(true), None),
+            None => (None, None),
+        };
+        let request = self
             .once
             .copy_snapshot()
             .source_region(from)
             .source_snapshot_id(source.as_str())
+            .set_encrypted(encrypted)
+            .set_kms_key_id(key)
             .set_presigned_url(permit)
             .tag_specifications(tagged(ResourceType::Snapshot, tags));
-        // A key is a region's: one of another region says nothing here.
-        if from == self.region() {
-            request = match self.encryption(source).await? {
-                Some(Encryption::By(key)) => request.encrypted(true).set_kms_key_id(key),
-                Some(Encryption::None) => request.encrypted(true),
-                None => request,
-            };
-        }
         let answer = unless_throttled(CALL, || request.clone().send()).await?;
         convert::id("the copy's id", answer.snapshot_id())
             .map_err(|doubt| Error::unreadable(CALL, doubt))
@@ -411,6 +407,23 @@ fn gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {
         Err(error) if error.code == code => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// The tags of all that a launch makes.
+fn specified(order: &LaunchOrder) -> Vec<TagSpecification> {
+    let mut all = vec![
+        tagged(ResourceType::Instance, &order.tags),
+        tagged(ResourceType::Volume, &order.root_tags),
+    ];
+    if !order.interface_tags.is_empty() {
+        let tags = tagged(ResourceType::NetworkInterface, &order.interface_tags);
+        all.push(tags);
+    }
+    if order.market == Market::Spot {
+        let tags = tagged(ResourceType::SpotInstancesRequest, &order.tags);
+        all.push(tags);
+    }
+    all
 }
 
 /// An instance profile, by its ARN if `named` is one, else by its name.

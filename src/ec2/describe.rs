@@ -289,7 +289,7 @@ impl Ec2 {
             .and_then(|seen| seen.instance_lifecycle())
             .is_some_and(|lifecycle| lifecycle.as_str() == "spot");
         let request = if is_spot {
-            self.failed_request(instance).await
+            Box::pin(self.failed_request(instance)).await
         } else {
             None
         };

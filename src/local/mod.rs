@@ -96,6 +96,10 @@ impl std::fmt::Debug for Local {
     }
 }
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 struct Inner {
     store: Store,
     plane: Arc<dyn Plane>,

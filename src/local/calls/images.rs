@@ -16,7 +16,7 @@ use crate::local::wire::{ApiError, Xml};
 
 /// The image that `asked` means: an id, or `resolve:ssm:` and one of AWS's public parameters,
 /// which all stand for the first image here, if it has their architecture.
-pub(in crate::local) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
+pub(super) fn resolve(local: &Local, asked: &str) -> Result<String, ApiError> {
     let images = local.0.plane.images()?;
     let Some(parameter) = asked.strip_prefix("resolve:ssm:") else {
         let known = images.into_iter().find(|image| image.id == asked);

@@ -73,6 +73,10 @@ fn answer(change: &Change<'_>, ids: &[String]) -> Vec<Xml> {
     ]
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "most are the fields of the two records"
+)]
 fn launch_one(
     order: &Order,
     reservation: &str,

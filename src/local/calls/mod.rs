@@ -20,6 +20,7 @@ mod order;
 mod page;
 mod quotas;
 mod request;
+mod rights;
 mod snapshots;
 mod spot;
 mod status;
@@ -29,12 +30,11 @@ mod volumes;
 
 use super::wire::{ApiError, Params, Xml};
 use super::world::World;
-use super::{Inner, Local, faults, rights};
+use super::{Inner, Local, faults};
 
-pub(super) use images::resolve as resolve_image;
-pub(super) use request::{Request, no_such_id};
+use request::Request;
+pub(super) use request::no_such_id;
 use table::{CALLS, Run};
-pub(super) use tags::tags_of;
 
 /// The elements below an answer's root.
 type Answer = Result<Vec<Xml>, ApiError>;

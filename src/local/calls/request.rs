@@ -10,7 +10,7 @@ use crate::local::wire::{ApiError, Params};
 
 /// The parameters of one call, all of them understood.
 #[derive(Clone, Copy)]
-pub(in crate::local) struct Request<'a>(&'a Params);
+pub(super) struct Request<'a>(&'a Params);
 
 impl<'a> Request<'a> {
     /// Refuses parameters that are not in `known`, and the lack of a required one (`…!`).
@@ -37,22 +37,22 @@ impl<'a> Request<'a> {
     }
 
     /// The parameters themselves.
-    pub(in crate::local) fn params(self) -> &'a Params {
+    pub(super) fn params(self) -> &'a Params {
         self.0
     }
 
     /// The parameter `name`; an empty one counts as absent, as EC2 has it.
-    pub(in crate::local) fn text(self, name: &str) -> Option<&'a str> {
+    pub(super) fn text(self, name: &str) -> Option<&'a str> {
         self.0.get(name).filter(|value| !value.is_empty())
     }
 
     /// The parameter `name`, which must be there.
-    pub(in crate::local) fn required(self, name: &str) -> Result<&'a str, ApiError> {
+    pub(super) fn required(self, name: &str) -> Result<&'a str, ApiError> {
         self.text(name).ok_or_else(|| missing(name))
     }
 
     /// The values of `name.1`, `name.2`, ….
-    pub(in crate::local) fn list(self, name: &str) -> Vec<&'a str> {
+    pub(super) fn list(self, name: &str) -> Vec<&'a str> {
         self.0.list(name)
     }
 
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
 
     /// The tags in `TagSpecification`, by resource type. A type that is not in `allowed` is
     /// refused.
-    pub(in crate::local) fn tag_specifications(
+    pub(super) fn tag_specifications(
         self,
         allowed: &[&str],
     ) -> Result<BTreeMap<String, BTreeMap<String, String>>, ApiError> {

@@ -6,13 +6,12 @@ use super::filter::{Field, Filters};
 use super::instances::stamp;
 use super::page::Page;
 use super::request::{Request, new_id, no_such};
-use super::{Answer, Reading, tags};
+use super::{Answer, Reading, rights, tags};
 use crate::local::Local;
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::plane::{BLOCK, PlaneError};
 use crate::local::records::{Snapshot, Tags};
-use crate::local::rights;
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 

@@ -25,7 +25,7 @@ pub(super) fn set(tags: &Tags, at: Timestamp) -> Xml {
 }
 
 /// The tags of `id` as of `now`, if it exists.
-pub(in crate::local) fn tags_of(
+pub(super) fn tags_of(
     world: &World,
     id: &str,
     now: Timestamp,

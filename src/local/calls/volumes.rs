@@ -6,12 +6,11 @@ use super::filter::{Field, Filters};
 use super::instances::stamp;
 use super::page::Page;
 use super::request::{Request, bad_value, missing, new_id, no_such, repeats, zone};
-use super::{Answer, Reading, attachments, snapshots, tags};
+use super::{Answer, Reading, attachments, rights, snapshots, tags};
 use crate::local::catalog;
 use crate::local::change::Change;
 use crate::local::delays::Delays;
 use crate::local::records::{Tags, Volume};
-use crate::local::rights;
 use crate::local::wire::{ApiError, Xml};
 use crate::local::world::Intent;
 

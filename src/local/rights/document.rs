@@ -12,11 +12,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The context of a request: each key with its values.
-pub(super) type Context = BTreeMap<String, Vec<String>>;
+pub(in crate::local) type Context = BTreeMap<String, Vec<String>>;
 
 /// A policy document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::local) struct Document(Vec<Statement>);
+pub(super) struct Document(Vec<Statement>);
 
 /// What a document says of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl<T> OneOrMore<T> {
 
 impl Document {
     /// Parses a document.
-    pub(in crate::local) fn read(text: &str) -> anyhow::Result<Self> {
+    pub(super) fn read(text: &str) -> anyhow::Result<Self> {
         let written: Written = serde_json::from_str(text).context("not a policy document")?;
         let version = &written.version;
         ensure!(version == "2012-10-17", "a policy of the version {version}");

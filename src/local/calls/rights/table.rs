@@ -12,9 +12,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::super::images::resolve;
+use super::super::request::Request;
+use super::super::tags::tags_of;
 use super::arn;
-use super::document::Context;
-use crate::local::calls::{Request, resolve_image, tags_of};
+use crate::local::rights::{Context, Rights};
 use crate::local::wire::ApiError;
 use crate::local::world::World;
 use crate::local::{Local, catalog};
@@ -303,7 +305,7 @@ impl Asking<'_> {
                 context: self.context(),
             });
         }
-        asks.extend(self.existing("image", &resolve_image(self.local, image)?));
+        asks.extend(self.existing("image", &resolve(self.local, image)?));
         for kind in ["instance", "network-interface", "volume"] {
             self.made(kind, asks);
         }
@@ -339,6 +341,11 @@ impl Asking<'_> {
 }
 
 impl Ask {
+    /// Why the caller may not ask for this; none if it may.
+    pub(super) fn refusal(&self, rights: &Rights) -> Option<&'static str> {
+        rights.refusal(&self.action, &self.resource, &self.context)
+    }
+
     /// The use of a key by EBS on the caller's behalf.
     pub(super) fn of_key(action: &str, key: &str) -> Self {
         let for_aws = vec!["true".to_owned()];
