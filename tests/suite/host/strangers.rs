@@ -77,7 +77,7 @@ fn a_store_has_nothing_left_that_dockerd_starts_by_itself() {
         let settings = path("containers").join(id).join("hostconfig.json");
         let text = fs::read_to_string(settings).unwrap_or_default();
         assert!(
-            !text.contains("always") && !text.contains("-"),
+            !text.contains("always") && !text.contains('-'),
             "{id}: {text}"
         );
     }
