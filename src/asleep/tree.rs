@@ -246,7 +246,14 @@ impl Tree {
                 names.pop();
                 continue;
             }
-            let node = match self.mounts_in(&names)?.find(|(it, _)| *it == name) {
+            // Nothing is mounted in its place, and the root need not be known for it.
+            let is_work = names.is_empty() && name == WORK;
+            let mount = if is_work {
+                None
+            } else {
+                self.mounts_in(&names)?.find(|(it, _)| *it == name)
+            };
+            let node = match mount {
                 Some((_, mount)) => self.mounted(mount).map_err(failed)?,
                 None => self.child(&above, &name)?,
             };

@@ -38,7 +38,7 @@ pub(in crate::asleep) enum Kind {
 }
 
 /// A file, folder, link or anything else.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(in crate::asleep) struct Inode {
     pub(in crate::asleep) number: u32,
     /// As `st_mode` (inode(7)).

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -129,7 +130,7 @@ fn a_folder_in_itself_or_in_two_places_ends_a_walk() {
     let mut commands = "ln /work/a /work/a/self\nln /work/a /work/a/b/above\n".to_owned();
     let mut path = "/work/twice".to_owned();
     for _ in 0..30 {
-        commands.push_str(&format!("ln {path}/x {path}/y\n"));
+        writeln!(commands, "ln {path}/x {path}/y").unwrap();
         path.push_str("/x");
     }
     let tree = tree(fill, &commands).unwrap();

@@ -268,7 +268,7 @@ fn what_is_encrypted_is_named_and_the_rest_is_read() {
     let fs = image.open().unwrap();
     let secret = fs.find(b"/secret").unwrap();
     assert_eq!(secret.kind(), Kind::Folder);
-    let error = fs.child(&secret, b"name").unwrap_err();
+    let error = fs.child(&secret, b"name").map(drop).unwrap_err();
     let expected =
         "it uses encryption (fscrypt), which xdrive does not read while a drive is asleep";
     assert_eq!(error.to_string(), expected);

@@ -40,7 +40,7 @@ pub(super) struct What {
     pub(super) size: u64,
     pub(super) changed: (i64, i64),
     /// A link's target, or what tells a file's content from others.
-    pub(super) content: Vec<u8>,
+    pub(super) content: String,
 }
 
 pub(super) type Files = BTreeMap<PathBuf, What>;
@@ -140,8 +140,8 @@ impl Sum {
         }
     }
 
-    pub(super) fn end(self) -> Vec<u8> {
-        self.0.finish().to_be_bytes().to_vec()
+    pub(super) fn end(self) -> String {
+        format!("{:016x}", self.0.finish())
     }
 }
 
@@ -153,15 +153,15 @@ pub(super) fn here(root: &Path) -> Files {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let attributes = fs::symlink_metadata(&path).unwrap();
-            let mut content = Vec::new();
+            let mut content = String::new();
             if attributes.is_dir() {
                 folders.push(path.clone());
             } else if attributes.is_symlink() {
                 content = fs::read_link(&path)
                     .unwrap()
-                    .as_os_str()
-                    .as_bytes()
-                    .to_vec();
+                    .into_os_string()
+                    .into_string()
+                    .unwrap();
             } else if attributes.is_file() {
                 let (mut sum, mut at) = (Sum::default(), 0);
                 let mut file = File::open(&path).unwrap();
@@ -212,11 +212,11 @@ pub(super) fn there(fs: &Ext4) -> Result<Files, Error> {
             let content = match inode.kind() {
                 Kind::Folder => {
                     folders.push((path.clone(), inode.clone()));
-                    Vec::new()
+                    String::new()
                 }
-                Kind::Link => fs.target(&inode)?,
+                Kind::Link => String::from_utf8(fs.target(&inode)?).unwrap(),
                 Kind::File => content(fs, &inode, u64::MAX)?,
-                Kind::CharacterDevice | Kind::Other => Vec::new(),
+                Kind::CharacterDevice | Kind::Other => String::new(),
             };
             let what = What {
                 mode: inode.mode.into(),
@@ -231,7 +231,7 @@ pub(super) fn there(fs: &Ext4) -> Result<Files, Error> {
 }
 
 /// A sum of the first so many bytes of a file.
-pub(super) fn content(fs: &Ext4, inode: &Inode, most: u64) -> Result<Vec<u8>, Error> {
+pub(super) fn content(fs: &Ext4, inode: &Inode, most: u64) -> Result<String, Error> {
     let (mut sum, mut at) = (Sum::default(), 0);
     let mut chunk = vec![0; CHUNK];
     while at < most {

@@ -83,7 +83,7 @@ fn a_block_of_the_journal_that_was_changed_is_refused() {
     let image = written("-c -v 3", &["-O", "metadata_csum,64bit"]);
     let bytes = image.bytes();
     // The data of the log: the only copy of it there.
-    let content: Vec<u8> = (0..1024).map(|at| (at % 251) as u8).collect();
+    let content: Vec<u8> = (0..1024_u64).map(|at| (at % 251) as u8).collect();
     let at = bytes.windows(1024).position(|it| it == content).unwrap();
     image.write(at as u64 + 100, b"changed");
     let error = read(&image).unwrap_err();
