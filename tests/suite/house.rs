@@ -4,6 +4,7 @@
 mod circles;
 mod debug;
 mod orders;
+mod promises;
 
 use std::fs;
 use std::path::{Path, PathBuf};
