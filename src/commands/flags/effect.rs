@@ -28,9 +28,10 @@ fn effect(id: &str) -> Option<Effect> {
         | "instance_profile" => Effect::Launch,
         "image" | "mounts" | "no_mounts" | "docker" | "no_docker" => Effect::Container,
         // Also what is reported elsewhere: the drive's own architecture is compared, the type of its
-        // instance named, and a guest's --from and --discard are refused.
-        "types" | "arch" | "from" | "discard" | "drive" | "keep" | "resume" | "dry_run"
-        | "json" | "shared" | "jupyter_port" | "no_jupyter" | "open" | "forwards"
+        // instance named, and a guest's --from and --discard are refused. Tags are for what is made,
+        // which a save of a drive that is up does, too.
+        "tags" | "types" | "arch" | "from" | "discard" | "drive" | "keep" | "resume"
+        | "dry_run" | "json" | "shared" | "jupyter_port" | "no_jupyter" | "open" | "forwards"
         | "remote_forwards" | "env" | "env_file" | "agent" | "aws" | "no_git"
         | "no_registry_login" | "exact_ports" | "checkpoint" | "notice" | "no_join" | "cidr"
         | "proxy_command" | "terminal" | "note" | "no_terminal" | "command" | "detach" | "max"
