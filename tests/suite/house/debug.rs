@@ -13,13 +13,16 @@ const CONTENT: &[&str] = &[
     "World",
 ];
 
-/// Fields that are names of files, which have bytes and no content.
+/// Fields that are names of files or patterns of them, which have bytes and no content.
 const NAMES: &[(&str, &str)] = &[
     ("host/sftp/packet.rs", "Entry"),
     ("session/difference.rs", "Difference"),
     ("transfer/down.rs", "Item"),
     ("transfer/order.rs", "Order"),
     ("transfer/place.rs", "Place"),
+    ("transfer/rules/pattern.rs", "Pattern"),
+    ("transfer/rules/pattern.rs", "Rest"),
+    ("transfer/rules/repository.rs", "Repository"),
     ("transfer/state.rs", "State"),
     ("transfer/up.rs", "Item"),
 ];
