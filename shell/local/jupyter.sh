@@ -45,7 +45,7 @@ pip_for_image() {
     esac
     command=$1
     shift
-    pip "$command" --quiet --no-deps --only-binary=:all: --implementation cp \
+    pip "$command" --quiet --no-deps --require-hashes --only-binary=:all: --implementation cp \
         --python-version "$python" --platform "manylinux2014_$processor" \
         --platform "manylinux_2_28_$processor" --requirement "$here/jupyter-requirements.txt" "$@"
 }

@@ -74,11 +74,19 @@ pub(super) struct Answer {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Https(Arc<OnceLock<Seen>>);
 
-#[derive(Debug)]
 struct Seen {
     components: RuntimeComponents,
     /// Whether it went to a public endpoint.
     is_public: bool,
+}
+
+/// Without the components: the SDK's log prints them, and they hold the interceptor that has this.
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seen")
+            .field("is_public", &self.is_public)
+            .finish_non_exhaustive()
+    }
 }
 
 #[dyn_dispatch_hint]
@@ -264,6 +272,11 @@ pub(crate) mod tests {
         ]);
         assert_eq!(ec2.reached().unwrap_err(), "no call was made yet");
         assert!(ec2.once.describe_vpcs().send().await.is_err());
+        let printed = format!("{:?}", ec2.https);
+        assert!(
+            printed.contains("is_public") && printed.len() < 99,
+            "{printed}"
+        );
         let ec2 = ec2.reached().unwrap();
         assert!(!ec2.is_public());
 

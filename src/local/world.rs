@@ -35,7 +35,8 @@ pub(super) enum Intent {
 }
 
 /// Everything in the state file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Debug))]
 #[serde(deny_unknown_fields)]
 pub(super) struct World {
     pub(super) version: u32,

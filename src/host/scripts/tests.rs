@@ -1,6 +1,7 @@
 //! The calls of scripts as text, and the scripts without a host: what they do where that needs
 //! none.
 
+mod archive;
 mod closing;
 mod enter;
 mod logs;

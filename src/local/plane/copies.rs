@@ -9,7 +9,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ impl Disks {
         size: Option<u64>,
     ) -> Result<(), PlaneError> {
         let failure = |error: std::io::Error| self.failure(&error, half);
-        let file = File::create(half).map_err(failure)?;
+        let file = private(half).map_err(failure)?;
         if let Some(source) = source {
             let source = File::open(source).map_err(failure)?;
             ioctl_ficlone(&file, &source).map_err(|error| failure(error.into()))?;
@@ -222,7 +222,7 @@ impl Disks {
             return Err(PlaneError::Full(self.dir.clone()));
         }
         let half = self.dir.join(HALF_STORE);
-        let file = File::create(&half).and_then(|file| file.set_len(STORE));
+        let file = private(&half).and_then(|file| file.set_len(STORE));
         file.map_err(|error| self.failure(&error, &half))?;
         let options = ["-q", "-f", "-m", "reflink=1", "-l", "size=64m"];
         let arguments = options
@@ -288,6 +288,13 @@ pub(super) fn needs_store(dir: &Path) -> Result<bool, PlaneError> {
     }
 }
 
+/// A new file of a disk, which its owner alone may read, whoever may look into the state directory.
+fn private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)
+}
+
 /// Whether files on the file system of `dir` can share blocks.
 fn has_reflink(dir: &Path) -> Result<bool, PlaneError> {
     let try_it = || -> std::io::Result<bool> {
@@ -311,5 +318,17 @@ pub(super) fn remove(path: &Path) -> Result<(), PlaneError> {
             .context(format!("removing {}", path.display()))
             .into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_disk_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = private(&dir.path().join("disks.xfs")).unwrap();
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
     }
 }

@@ -17,7 +17,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -109,6 +109,12 @@ impl Folder {
 
     /// Makes it, for a machine that is about to be launched.
     pub(super) fn create(&self, machine: &Machine) -> Result<(), PlaneError> {
+        // It has the user data and the root disk, whoever may look into the state directory.
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.path)
+            .with_context(|| format!("making the folder {}", self.path.display()))?;
         for folder in ["upper/etc", "work", "root", "imds", "attached"] {
             let folder = self.path.join(folder);
             fs::create_dir_all(&folder)

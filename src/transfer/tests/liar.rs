@@ -90,7 +90,7 @@ fn content(name: &str) -> Vec<u8> {
     match name {
         "a" => b"small".to_vec(),
         "b" => b"deep".to_vec(),
-        _ => vec![7; 600 << 10],
+        _ => vec![7; 250 << 10],
     }
 }
 

@@ -109,7 +109,7 @@ fn surroundings(top: &Path) {
         fs::write(top.join(file), "mine").unwrap();
         fs::set_permissions(top.join(file), Permissions::from_mode(0o600)).unwrap();
     }
-    fs::write(top.join("source/large"), vec![3; 600 << 10]).unwrap();
+    fs::write(top.join("source/large"), vec![3; 250 << 10]).unwrap();
     symlink("../.ssh", top.join("home/things")).unwrap();
     symlink("../secret", top.join("home/a")).unwrap();
     symlink("../secret", top.join("source/link")).unwrap();

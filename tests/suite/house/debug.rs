@@ -3,15 +3,26 @@
 use super::sources;
 
 /// Types whose `Debug` would print content, state or a client's insides.
-const CONTENT: &[&str] = &["Bytes", "BytesMut", "Vec<u8>", "[u8]", "Store", "World"];
+const CONTENT: &[&str] = &[
+    "Bytes",
+    "BytesMut",
+    "Vec<u8>",
+    "[u8]",
+    "Store",
+    "RuntimeComponents",
+    "World",
+];
 
-/// Fields that are names of files, which have bytes and no content.
+/// Fields that are names of files or patterns of them, which have bytes and no content.
 const NAMES: &[(&str, &str)] = &[
     ("host/sftp/packet.rs", "Entry"),
     ("session/difference.rs", "Difference"),
     ("transfer/down.rs", "Item"),
     ("transfer/order.rs", "Order"),
     ("transfer/place.rs", "Place"),
+    ("transfer/rules/pattern.rs", "Pattern"),
+    ("transfer/rules/pattern.rs", "Rest"),
+    ("transfer/rules/repository.rs", "Repository"),
     ("transfer/state.rs", "State"),
     ("transfer/up.rs", "Item"),
 ];
@@ -63,6 +74,9 @@ fn derived(text: &str) -> Vec<(String, Vec<String>)> {
 fn no_derived_debug_prints_content_state_or_a_client() {
     let mut wrong = Vec::new();
     for (file, text) in sources("src", "rs") {
+        if file.ends_with("tests.rs") || file.contains("/tests/") {
+            continue;
+        }
         for (name, fields) in derived(&text) {
             if NAMES.contains(&(file.as_str(), name.as_str())) {
                 continue;
@@ -94,6 +108,12 @@ fn every_shape_of_a_type_is_seen() {
     assert!(!names("GibiBytes", "Bytes"));
 }
 
+/// What is logged by its `Debug` all the same: ids, and a length of time.
+const LOGGED: &[(&str, &str)] = &[
+    ("local/change.rs", "?intent"),
+    ("local/wire/serve.rs", "{GRACE:?}"),
+];
+
 /// Macros of the log.
 const LOGS: &[&str] = &["trace!(", "debug!(", "info!(", "warn!(", "error!("];
 
@@ -104,6 +124,10 @@ fn nothing_is_logged_by_its_debug() {
         for (at, word) in LOGS.iter().flat_map(|word| text.match_indices(word)) {
             let call = &text[at..];
             let call = &call[..call.find(");").unwrap_or(call.len())];
+            let call = LOGGED
+                .iter()
+                .filter(|(of, _)| *of == file)
+                .fold(call.to_owned(), |call, (_, field)| call.replace(field, ""));
             if text[..at].ends_with("tracing::") && (call.contains('?') || call.contains(":?}")) {
                 wrong.push(format!("src/{file}: {word} prints a Debug: {call}"));
             }

@@ -161,7 +161,10 @@ fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
     let (programs, opened) = (site.path("programs"), site.path("opened"));
     fs::create_dir(&programs).unwrap();
     let browser = programs.join("xdg-open");
-    let script = format!("#!/bin/sh\necho \"$1\" > '{}'\n", opened.display());
+    let script = format!(
+        "#!/bin/sh\nsed -n 's/.*href=\"\\([^\"]*\\)\".*/\\1/p' \"$1\" > '{}'\n",
+        opened.display()
+    );
     write_script(&browser, &script);
     let mut command = site.command(&["connect", "demo", "--open", "--", "sleep", "1"]);
     command.env("PATH", format!("{}:{PATH}", programs.display()));
@@ -171,4 +174,17 @@ fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     ended.reports(url.trim_end());
     site.is_saved("demo", 1);
+}
+
+#[test]
+fn a_log_of_everything_has_an_end_and_no_bytes_of_the_state() {
+    let site = paper();
+    let mut command = site.command(&["list"]);
+    command.env("XDRIVE_LOG", "trace");
+    let ended = end(command);
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    assert!(ended.stderr.contains("aws_smithy_runtime"), "{ended:?}");
+    assert!(ended.stderr.len() < 1 << 20, "{} bytes", ended.stderr.len());
+    let world = "unfinished: ";
+    assert!(!ended.stderr.contains(world), "the state is in the log");
 }
