@@ -270,17 +270,21 @@ async fn through_cuts(
 impl Running<'_> {
     /// Copies, and then what changes if that is watched.
     async fn run(&mut self, servers: Servers) -> Result<(), Stop> {
+        let mut ignored = None;
         loop {
             let step = self.report.step(self.how.verb);
             self.round(servers.clone(), &step).await?;
             let progress = self.transfer.progress();
-            let Some(watch) = &mut self.watch else {
-                step.done(&progress.summary(self.how.done()));
-                return Ok(());
-            };
-            if progress.has_changed() {
+            if self.watch.is_none() || progress.has_changed() {
                 step.done(&progress.summary(self.how.done()));
             }
+            let before = std::mem::replace(&mut ignored, progress.ignored());
+            if let Some(line) = ignored.as_ref().filter(|_| ignored != before) {
+                self.report.print(line);
+            }
+            let Some(watch) = &mut self.watch else {
+                return Ok(());
+            };
             for Problem { path, why } in self.transfer.problems().iter().take(SHOWN) {
                 self.report
                     .print(&format!("not sent: {}: {why}", one_line(path)));

@@ -16,12 +16,18 @@ pub(crate) struct Progress {
     same: AtomicU64,
     /// What was deleted at the destination.
     deleted: AtomicU64,
+    /// Entries that stay, since git ignores them.
+    ignored: AtomicU64,
 }
 
 impl Progress {
     /// Everything is found again.
     pub(super) fn begin(&self) {
-        for count in self.found.iter().chain([&self.partly, &self.same]) {
+        for count in self
+            .found
+            .iter()
+            .chain([&self.partly, &self.same, &self.ignored])
+        {
             count.store(0, Relaxed);
         }
     }
@@ -60,6 +66,20 @@ impl Progress {
 
     pub(super) fn delete(&self) {
         self.deleted.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn ignore(&self, ignored: u64) {
+        self.ignored.fetch_add(ignored, Relaxed);
+    }
+
+    /// A line for what stays here, if anything does. A folder counts once.
+    pub(crate) fn ignored(&self) -> Option<String> {
+        let stay = match self.ignored.load(Relaxed) {
+            0 => return None,
+            1 => "1 file or folder stays here, as git ignores it".to_owned(),
+            more => format!("{more} files or folders stay here, as git ignores them"),
+        };
+        Some(format!("{stay}; git check-ignore -v PATH names the rule"))
     }
 
     /// Whether anything was copied or deleted.

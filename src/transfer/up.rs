@@ -16,7 +16,7 @@ use super::jobs::{Batch, Jobs, Limits, TOGETHER, blocking, run_all};
 use super::order::Sync;
 use super::paths::{joined, name_of};
 use super::place::path;
-use super::rules::Rules;
+use super::rules::{Repositories, Rules};
 use super::servers::Servers;
 use super::state::{State, Stop, Work, lock};
 use super::{local, part};
@@ -49,6 +49,7 @@ struct Up {
     limits: Limits,
     /// How it is synchronized, if it is.
     sync: Option<Sync>,
+    repositories: Repositories,
     /// The folders, which get their permissions and times at the end.
     folders: Mutex<Vec<(Vec<u8>, Attributes)>>,
 }
@@ -92,12 +93,26 @@ pub(super) async fn sync(
     up.run_all(vec![job]).await
 }
 
-/// Whether an entry of `folder` stays here: a part of another copy, or what git ignores in a `sync`,
-/// which alone has rules.
-fn is_ignored(rules: Option<&Rules>, folder: &Path, entry: &Entry) -> bool {
-    let is_folder = entry.attributes.kind() == Kind::Folder;
-    let ignores = |rules: &Rules| rules.ignores(&folder.join(path(&entry.name)), is_folder);
-    part::is_part(&entry.name) || rules.is_some_and(ignores)
+/// The entries of a folder here that are sent, and how many of it git ignores in a `sync`, which alone
+/// has rules.
+/// Parts of other copies and repositories stay here, too.
+fn without_ignored(
+    rules: Option<&Rules>,
+    folder: &Path,
+    mut listed: Vec<Entry>,
+) -> (Vec<Entry>, u64) {
+    listed.retain(|it| !part::is_part(&it.name));
+    let Some(rules) = rules else {
+        return (listed, 0);
+    };
+    listed.retain(|it| !Rules::is_repository(&path(&it.name)));
+    let found = listed.len();
+    listed.retain(|it| {
+        let is_folder = it.attributes.kind() == Kind::Folder;
+        !rules.ignores(&folder.join(path(&it.name)), is_folder)
+    });
+    let ignored = found - listed.len();
+    (listed, ignored as u64)
 }
 
 /// The failure of a request without which nothing can be copied.
@@ -115,6 +130,7 @@ impl Up {
             state,
             limits: Limits::default(),
             sync,
+            repositories: Repositories::default(),
             folders: Mutex::default(),
         })
     }
@@ -282,16 +298,16 @@ impl Up {
         let attributes = entry.attributes;
         let is_sync = self.sync.is_some();
         let listing = {
-            let from = from.clone();
+            let (from, repositories) = (from.clone(), self.repositories.clone());
             spawn_blocking(move || {
                 let rules = is_sync.then(|| match above {
                     Some(above) => above.within(&from),
-                    None => Rules::of(&from),
+                    None => Rules::of(&from, &repositories),
                 });
                 let rules = rules.transpose()?;
-                let mut listed = local::list(&from)?;
-                listed.retain(|it| !is_ignored(rules.as_ref(), &from, it));
-                Ok((listed, rules))
+                let listed = local::list(&from)?;
+                let (listed, ignored) = without_ignored(rules.as_ref(), &from, listed);
+                Ok((listed, ignored, rules))
             })
         };
         let mode = attributes.permissions() | 0o700;
@@ -307,13 +323,14 @@ impl Up {
         if !keeps {
             lock(&self.folders).push((to.clone(), attributes));
         }
-        let (listed, rules) = match listing.await.map_err(io::Error::other).flatten() {
+        let (listed, ignored, rules) = match listing.await.map_err(io::Error::other).flatten() {
             Ok(listed) => listed,
             Err(error) => {
                 self.state.problem(&name, &error);
                 return Ok(());
             }
         };
+        self.state.progress.ignore(ignored);
         let mut there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
         if let Some(rules) = &rules {
             self.clear_away(&from, &to, &listed, &mut there, rules)

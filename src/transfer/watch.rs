@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::local;
 use super::place::path;
-use super::rules::Rules;
+use super::rules::{Repositories, Rules};
 use crate::host::sftp::Kind;
 
 /// The shortest pause between two looks.
@@ -28,6 +28,7 @@ const BUSY: u32 = 10;
 #[derive(Debug)]
 pub(crate) struct Watch {
     folder: PathBuf,
+    repositories: Repositories,
     /// What was seen last.
     seen: Option<u64>,
 }
@@ -36,8 +37,10 @@ impl Watch {
     /// Watches from now on.
     pub(crate) fn begin(folder: &Path) -> Self {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let repositories = Repositories::default();
         Self {
-            seen: Some(digest(&folder)),
+            seen: Some(digest(&folder, &repositories)),
+            repositories,
             folder,
         }
     }
@@ -51,8 +54,10 @@ impl Watch {
         loop {
             sleep(pause).await;
             let began = Instant::now();
-            let folder = self.folder.clone();
-            let seen = spawn_blocking(move || digest(&folder)).await.ok();
+            let (folder, repositories) = (self.folder.clone(), self.repositories.clone());
+            let seen = spawn_blocking(move || digest(&folder, &repositories))
+                .await
+                .ok();
             pause = PAUSE.max(began.elapsed() * TIMES);
             let is_quiet = seen == last;
             last = seen;
@@ -68,11 +73,14 @@ impl Watch {
 }
 
 /// A digest that changes with what is in the folder. What cannot be read is left out.
-fn digest(top: &Path) -> u64 {
+fn digest(top: &Path, repositories: &Repositories) -> u64 {
     let mut all = 0_u64;
     let mut folders = vec![(top.to_owned(), None::<Rules>)];
     while let Some((folder, above)) = folders.pop() {
-        let rules = above.map_or_else(|| Rules::of(&folder), |above| above.within(&folder));
+        let rules = match above {
+            Some(above) => above.within(&folder),
+            None => Rules::of(&folder, repositories),
+        };
         let Ok(rules) = rules else {
             continue;
         };
@@ -135,9 +143,10 @@ mod tests {
         let top = top.path();
         fs::create_dir(top.join("a")).unwrap();
         fs::write(top.join(".gitignore"), "*.log\n").unwrap();
-        let mut before = digest(top);
+        let repositories = Repositories::default();
+        let mut before = digest(top, &repositories);
         let mut changes = |what: &str, is_change: bool| {
-            let now = digest(top);
+            let now = digest(top, &repositories);
             assert_eq!(now != before, is_change, "{what}");
             before = now;
         };

@@ -25,10 +25,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
     ("ext4_view", &["asleep/"]),
-    (
-        "ignore::",
-        &["transfer/rules.rs", "launch/image/context.rs"],
-    ),
+    ("ignore::", &["transfer/rules/", "launch/image/context.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
     ("pulldown_cmark", &["cli/topic.rs"]),
