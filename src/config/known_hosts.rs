@@ -30,7 +30,8 @@ impl KnownHosts {
         let host = format!("{}{SUFFIX}", place.word());
         std::fs::create_dir_all(&self.0)?;
         let file = tempfile::NamedTempFile::new_in(&self.0)?;
-        std::fs::write(file.path(), format!("{host} {key}\n"))?;
+        // Whatever else the user's HostKeyAlias calls it: the file is this host's alone.
+        std::fs::write(file.path(), format!("* {key}\n"))?;
         // Whole, because another connection may be reading it.
         file.persist(self.0.join(host))?;
         Ok(())
@@ -58,7 +59,7 @@ mod tests {
             .write(&drive, &format!("{new} a comment").parse().unwrap())
             .unwrap();
         let read = |name: &str| std::fs::read_to_string(known.0.join(name));
-        assert_eq!(read("demo.xdrive").unwrap(), format!("demo.xdrive {new}\n"));
+        assert_eq!(read("demo.xdrive").unwrap(), format!("* {new}\n"));
         for tag in [
             "",
             "x",
