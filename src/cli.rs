@@ -22,7 +22,6 @@ use crate::commands::{
     gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run,
     selftest, ssh_config, stop, sync,
 };
-use crate::config::environment;
 use crate::ec2::Account;
 use crate::failure::Failure;
 use crate::report::{self, Text};
@@ -91,8 +90,6 @@ pub struct Cli {
         long,
         global = true,
         value_name = "DIR",
-        env = environment::LOCAL_DIR,
-        hide_env = true,
         hide_short_help = true,
         help_heading = WHICH
     )]

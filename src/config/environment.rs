@@ -2,6 +2,9 @@
 //!
 //! They are read by these names alone, and the help lists them from here.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 /// Chooses the EC2 in a folder.
 pub const LOCAL: &str = "XDRIVE_LOCAL";
 /// Where the EC2 in a folder keeps its state.
@@ -33,3 +36,15 @@ pub const ALL: [(&str, &str); 8] = [
     (DOCKER_AUTH_CONFIG, "such logins, which outrank those there"),
     (PAGER, "shows topics and long help [less]"),
 ];
+
+/// The value of a variable; one that is set and empty is not set.
+#[must_use]
+pub fn value(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The value of a variable that is a path.
+#[must_use]
+pub fn path(name: &str) -> Option<PathBuf> {
+    value(name).map(PathBuf::from)
+}

@@ -38,16 +38,16 @@ impl Paths {
         let xdg = Xdg::new()
             .context("cannot tell where your files are")
             .map_err(|error| Failure::new(Exit::Config, error).hint("set HOME"))?;
-        let cache = std::env::var_os(environment::CACHE)
-            .map_or_else(|| xdg.cache_dir().join("xdrive"), PathBuf::from);
+        let cache = environment::path(environment::CACHE);
+        let cache = cache.unwrap_or_else(|| xdg.cache_dir().join("xdrive"));
         let config = xdg.config_dir().join("xdrive");
         Ok(Self {
             config: config.join("config.toml"),
             key: config.join("id_ed25519"),
-            local_dir_named: local_dir.as_ref().is_some_and(|dir| {
-                std::env::var_os(environment::LOCAL_DIR).as_deref() != Some(dir.as_os_str())
-            }),
-            local_dir: local_dir.unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
+            local_dir_named: local_dir.is_some(),
+            local_dir: local_dir
+                .or_else(|| environment::path(environment::LOCAL_DIR))
+                .unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
             local_cache: cache.join("local"),
             names: cache.join("names"),
             ssh_config: config.join("ssh_config"),

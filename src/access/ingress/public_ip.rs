@@ -53,7 +53,8 @@ impl Plan {
     /// Asks the address service.
     pub(super) async fn ask(&self) -> Result<IpAddr, HostError> {
         let service = self.service();
-        let answer = match PROXIES.iter().find(|name| std::env::var_os(name).is_some()) {
+        let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+        let answer = match PROXIES.iter().find(is_set) {
             // It would return the proxy's address, which SSH does not use.
             Some(name) => Err(format!("it would be asked through the proxy of {name}")),
             None => match self.ec2.reached() {

@@ -21,6 +21,23 @@ fn with(site: &Site, variable: &str, words: &[&str]) -> Ended {
 }
 
 #[test]
+fn a_variable_that_is_set_and_empty_is_not_set() {
+    let site = paper();
+    for (name, _) in xdrive::config::environment::ALL {
+        let mut command = site.words(&["--local", "list"]);
+        command.env(name, "");
+        let ended = end(command);
+        assert_eq!(ended.is(0).stdout, "no drives\n", "{name}");
+    }
+    // The configuration chooses where the variable does not.
+    let config = site.home().join(".config/xdrive");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), "cloud = \"local\"\n").unwrap();
+    assert_eq!(with(&site, "", &["list"]).is(0).stdout, "no drives\n");
+    with(&site, "0", &["list"]).is(78);
+}
+
+#[test]
 fn the_ec2_in_a_folder_is_chosen_by_flag_word_variable_and_configuration() {
     let site = paper();
     let is_local = |ended: Ended| assert_eq!(ended.is(0).stdout, "no drives\n");
