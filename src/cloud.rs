@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::config::Paths;
 use crate::drive::Timing;
 use crate::drive::tags::{self, Identity};
-use crate::ec2::{self, Account, AccountError, Arch, Chain, Ec2};
+use crate::ec2::{self, Account, AccountError, Arch, Chain, Ec2, Partition, SettingError};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SessionId};
 use crate::quote::quote;
@@ -200,6 +200,14 @@ pub async fn credentials(account: &Account, command: &str) -> Result<Chain, Fail
     chain.map_err(|error| unusable_account(&error, account, command))
 }
 
+/// The partition that an account's settings name, without a call.
+pub fn partition(account: &Account) -> Result<Partition, Failure> {
+    let partition = account.partition();
+    let partition =
+        partition.map_err(|error| unusable_account(&error.into(), account, "xdrive"))?;
+    Ok(partition.unwrap_or_default())
+}
+
 /// The failure of an account without region or credentials.
 fn unusable_account(error: &AccountError, account: &Account, command: &str) -> Failure {
     const WITHOUT: &str = "xdrive --local needs no account";
@@ -215,6 +223,13 @@ fn unusable_account(error: &AccountError, account: &Account, command: &str) -> F
             "regions are called like us-east-1 (a zone such as us-east-1a has a letter more); \
              --region, AWS_REGION and the profile name one"
                 .to_owned()
+        }
+        AccountError::Setting(SettingError::NoProfile { .. }) => format!(
+            "`aws configure list-profiles` names those of ~/.aws, `aws configure{profile}` makes one; \
+             {WITHOUT}"
+        ),
+        AccountError::Setting(SettingError::Wrong { .. }) => {
+            format!("mend it, or unset it; {WITHOUT}")
         }
         AccountError::NoCredentials => format!(
             "`aws login{profile}`, `aws sso login{profile}` or `aws configure{profile}` makes some; \
@@ -235,7 +250,9 @@ fn unusable_account(error: &AccountError, account: &Account, command: &str) -> F
         ),
     };
     let exit = match error {
-        AccountError::NoRegion | AccountError::NotARegion(_) => Exit::Config,
+        AccountError::NoRegion | AccountError::NotARegion(_) | AccountError::Setting(_) => {
+            Exit::Config
+        }
         _ => Exit::Denied,
     };
     Failure::new(exit, error.clone()).hint(hint)

@@ -177,9 +177,7 @@ fn regions(begun: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The profiles of `~/.aws` that `begun` may begin.
 fn profiles(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let names = runtime.map(|runtime| runtime.block_on(ec2::profile_names()));
-    beginning(begun, names.unwrap_or_default())
+    beginning(begun, ec2::profile_names())
 }
 
 /// The topics that `begun` may begin.

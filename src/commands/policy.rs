@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::Context;
+use crate::cloud;
 use crate::ec2::calls::{CALLS, Right};
 use crate::ec2::{DRIVE, KeyArn, Partition};
 use crate::failure::{Exit, Failure};
@@ -60,9 +61,7 @@ pub struct Args {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let partition = match partition(args)? {
         Some(partition) => partition,
-        None => {
-            super::block_on(async { Ok(context.account.partition().await) })?.unwrap_or_default()
-        }
+        None => cloud::partition(&context.account)?,
     };
     let policy = if args.selftest {
         of_selftest(partition)

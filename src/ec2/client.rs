@@ -30,7 +30,8 @@ use aws_smithy_types::date_time::Format;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Error;
-use super::account::{Account, AccountError};
+use super::account::{Account, AccountError, Loaded};
+use super::endpoints::Endpoints;
 use super::https::Https;
 use super::owner::owner_of;
 use super::source::Source;
@@ -107,14 +108,15 @@ impl Ec2 {
     /// The EC2 of the user's account: AWS's, or the endpoint that its configuration names. Makes no
     /// call to EC2, but may fetch credentials from elsewhere.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
-        let (config, source) = account.load(&clock).await?;
-        let own = Self::configured(&config, clock);
+        let Loaded {
+            config,
+            source,
+            endpoints,
+        } = account.load(&clock).await?;
         Ok(Self {
             source: Some(source),
             profile: account.profile.clone(),
-            iam_at: std::env::var("AWS_ENDPOINT_URL_IAM").ok(),
-            fis_at: std::env::var("AWS_ENDPOINT_URL_FIS").ok().or(own.fis_at),
-            ..own
+            ..Self::configured(&config, &endpoints, clock)
         })
     }
 
@@ -154,35 +156,39 @@ impl Ec2 {
                     .build(),
             )
             .build();
-        Self::configured(&config, clock)
+        Self::configured(&config, &Endpoints::at("http://localhost"), clock)
     }
 
-    pub(super) fn configured(config: &SdkConfig, clock: Clock) -> Self {
+    pub(super) fn configured(config: &SdkConfig, endpoints: &Endpoints, clock: Clock) -> Self {
+        let at = |service| endpoints.of(service).map(str::to_owned);
         // A retry budget of its own: by default all clients of a process in one region share one,
         // and a client that fails often would leave the others without retries.
         let https = Https::default();
         let partition = |name| RetryPartition::custom(name).build();
-        let patient = aws_sdk_ec2::config::Builder::from(config)
+        let mut patient = aws_sdk_ec2::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive"))
             .interceptor(Trace)
-            .interceptor(https.clone())
-            .build();
-        let ebs = aws_sdk_ebs::config::Builder::from(config)
+            .interceptor(https.clone());
+        patient.set_endpoint_url(at("EC2"));
+        let patient = patient.build();
+        let mut ebs = aws_sdk_ebs::config::Builder::from(config)
             .retry_config(RetryConfig::adaptive().with_max_attempts(BLOCK_ATTEMPTS))
             .retry_partition(partition("xdrive-ebs"))
-            .interceptor(Trace)
-            .build();
-        let connect = aws_sdk_ec2instanceconnect::config::Builder::from(config)
+            .interceptor(Trace);
+        ebs.set_endpoint_url(at("EBS"));
+        let mut connect = aws_sdk_ec2instanceconnect::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive-connect"))
-            .interceptor(Trace)
-            .build();
-        let quotas = aws_sdk_servicequotas::config::Builder::from(config)
+            .interceptor(Trace);
+        connect.set_endpoint_url(at("EC2_INSTANCE_CONNECT"));
+        let mut quotas = aws_sdk_servicequotas::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive-quotas"))
-            .interceptor(Trace)
-            .build();
+            .interceptor(Trace);
+        quotas.set_endpoint_url(at("SERVICE_QUOTAS"));
+        let mut sts = aws_sdk_sts::config::Builder::from(config).interceptor(Trace);
+        sts.set_endpoint_url(at("STS"));
         let once = patient
             .to_builder()
             .retry_config(RetryConfig::disabled())
@@ -190,22 +196,18 @@ impl Ec2 {
         Self {
             patient: aws_sdk_ec2::Client::from_conf(patient),
             once: aws_sdk_ec2::Client::from_conf(once),
-            ebs: aws_sdk_ebs::Client::from_conf(ebs),
-            connect: aws_sdk_ec2instanceconnect::Client::from_conf(connect),
-            quotas: aws_sdk_servicequotas::Client::from_conf(quotas),
+            ebs: aws_sdk_ebs::Client::from_conf(ebs.build()),
+            connect: aws_sdk_ec2instanceconnect::Client::from_conf(connect.build()),
+            quotas: aws_sdk_servicequotas::Client::from_conf(quotas.build()),
             profile: None,
             credentials: config.credentials_provider(),
-            iam_at: None,
-            fis_at: config.endpoint_url().map(str::to_owned),
-            sts: aws_sdk_sts::Client::from_conf(
-                aws_sdk_sts::config::Builder::from(config)
-                    .interceptor(Trace)
-                    .build(),
-            ),
+            iam_at: endpoints.own("IAM").map(str::to_owned),
+            fis_at: at("FIS"),
+            sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
             source: None,
             region: config.region().map_or_else(String::new, Region::to_string),
-            is_aws: config.endpoint_url().is_none(),
+            is_aws: endpoints.all().is_none(),
             https,
         }
     }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::account::{Account, AccountError};
+use super::account::{Account, AccountError, Loaded};
 use super::error::causes;
 use super::trace::Trace;
 use super::{Error, Kind};
@@ -46,9 +46,12 @@ impl fmt::Debug for Chain {
 impl Chain {
     /// That of the user's account, whichever EC2 the session works on.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
-        let (config, _) = account.load(&clock).await?;
+        let Loaded {
+            config, endpoints, ..
+        } = account.load(&clock).await?;
         let provider = config.credentials_provider();
-        let sts = aws_sdk_sts::config::Builder::from(&config).interceptor(Trace);
+        let mut sts = aws_sdk_sts::config::Builder::from(&config).interceptor(Trace);
+        sts.set_endpoint_url(endpoints.of("STS").map(str::to_owned));
         Ok(Self {
             provider: provider.ok_or(AccountError::NoCredentials)?,
             sts: aws_sdk_sts::Client::from_conf(sts.build()),

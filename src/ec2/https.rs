@@ -201,6 +201,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::clock::Clock;
+    use crate::ec2::endpoints::Endpoints;
 
     /// A server that gives each of `answers` once; the requests it received.
     pub(crate) fn answering(
@@ -246,12 +247,11 @@ pub(crate) mod tests {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("us-east-1"))
-            .endpoint_url(url)
             .credentials_provider(SharedCredentialsProvider::new(credentials))
             .sleep_impl(TokioSleep::new())
             .http_client(client())
             .build();
-        Ec2::configured(&config, Clock::system())
+        Ec2::configured(&config, &Endpoints::at(url), Clock::system())
     }
 
     #[tokio::test]

@@ -3,14 +3,12 @@
 //! The SDK's providers record it as features of the credentials, and only the provider that has
 //! credentials records any.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use aws_config::profile::ProfileSet;
 use aws_credential_types::Credentials;
 use aws_credential_types::credential_feature::AwsCredentialFeature as Feature;
-use aws_runtime::env_config::file::EnvConfigFiles;
-use aws_types::os_shim_internal::{Env, Fs};
+
+use super::profiles::Profiles;
 
 /// The source of credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl Source {
     pub(super) fn of(credentials: &Credentials, profiles: &Profiles) -> Self {
         let features = credentials.get_property::<Vec<Feature>>();
         let has = |feature| features.is_some_and(|all| all.contains(&feature));
-        if has(Feature::CredentialsProfile) {
+        if has(Feature::CredentialsProfile) || has(Feature::CredentialsSso) {
             let by = if profiles.chosen("role_arn").is_some() {
                 if profiles.chosen("web_identity_token_file").is_some() {
                     By::WebIdentity
@@ -115,49 +113,9 @@ impl fmt::Display for By {
     }
 }
 
-/// The names of the profiles of `~/.aws`, in order.
-pub async fn profile_names() -> Vec<String> {
-    let Profiles(set) = Profiles::read(None).await;
-    let names = set.iter().flat_map(ProfileSet::profiles);
-    let mut names: Vec<String> = names.map(str::to_owned).collect();
-    names.sort_unstable();
-    names
-}
-
-/// The profiles of `~/.aws`.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Profiles(Option<ProfileSet>);
-
-impl Profiles {
-    /// Reads the profiles; none if they cannot be read, which the SDK reports to callers that need
-    /// one.
-    pub(super) async fn read(profile: Option<&str>) -> Self {
-        let chosen = profile.map(|name| Cow::Owned(name.to_owned()));
-        let files = EnvConfigFiles::default();
-        let (disk, environment) = (Fs::real(), Env::real());
-        let read = aws_config::profile::load(&disk, &environment, &files, chosen);
-        Self(read.await.ok())
-    }
-
-    /// The name of the profile used.
-    fn name(&self) -> &str {
-        let set = self.0.as_ref();
-        set.map_or("default", |set| set.selected_profile())
-    }
-
-    /// A property of the profile used.
-    fn chosen(&self, property: &str) -> Option<&str> {
-        self.0.as_ref()?.get_profile(self.name())?.get(property)
-    }
-
-    /// The name of the profile used, if its role requires a second factor.
-    pub(super) fn with_second_factor(&self) -> Option<String> {
-        let asked = self.chosen("mfa_serial").and(self.chosen("role_arn"));
-        asked.map(|_| self.name().to_owned())
-    }
-
-    /// Whether its credentials come from `aws login`.
-    pub(super) fn is_login(&self) -> bool {
-        self.chosen("login_session").is_some()
-    }
+/// The names of the profiles of `~/.aws`, in order; none if they cannot be read.
+#[must_use]
+pub fn profile_names() -> Vec<String> {
+    let profiles = Profiles::unchecked(None).unwrap_or_default();
+    profiles.names().map(str::to_owned).collect()
 }

@@ -24,6 +24,8 @@ const SESSION: &str = "arn:aws:iam::123456789012:user/ada";
 
 /// The file's name of an SSO session called `lab`: the SHA-1 of its name.
 const TOKEN: &str = "3953f9ddf975ab5097ee468d99555c5b441169bf.json";
+/// The name for a session called `my s`.
+const SPACED_TOKEN: &str = "0c7996447a94dbce9f8315523628dbd9577ef662.json";
 
 /// A key that was made for this test.
 const KEY: &str = "-----BEGIN EC PRIVATE KEY-----\n\
@@ -208,33 +210,52 @@ fn doctor_names_the_provider_that_answered() {
 
 #[test]
 #[ignore = "needs python3 with moto"]
-fn a_profile_of_identity_center_works() {
-    let user = User::new(
-        "[profile lab]\nsso_session = lab\nsso_account_id = 123456789012\nsso_role_name = dev\n\
-         [sso-session lab]\nsso_region = us-east-1\n\
-         sso_start_url = https://lab.awsapps.com/start\n",
-    );
-    let folder = user.aws().join("sso/cache");
-    fs::create_dir_all(&folder).unwrap();
-    let token = json!({
-        "accessToken": "x", "expiresAt": time(8), "region": "us-east-1",
-        "startUrl": "https://lab.awsapps.com/start",
-    });
-    fs::write(folder.join(TOKEN), token.to_string()).unwrap();
-    let keys = json!({"roleCredentials": {
-        "accessKeyId": "ASIASSO", "secretAccessKey": "x", "sessionToken": "t",
-        "expiration": (Timestamp::now() + SignedDuration::from_hours(1)).as_millisecond(),
-    }});
-    let portal = StandIn::answering(200, move |_| keys.to_string());
-    user.has(
-        &["--profile", "lab"],
-        &[("AWS_ENDPOINT_URL_SSO", &portal.url)],
-        "profile lab, by IAM Identity Center (aws sso login)",
-    );
-    let asked = portal.asked();
-    let line = "GET /federation/credentials?role_name=dev&account_id=123456789012";
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    assert!(asked[0].starts_with(line), "{asked:?}");
+fn a_profile_of_identity_center_works_whatever_its_name() {
+    // As `aws configure sso` writes them. The token's file is called by the SHA-1 of the session's name.
+    let spaced = "'my dev'";
+    for (profile, section, session, token) in [
+        ("lab", "lab", "lab", TOKEN),
+        ("my dev", spaced, "my s", SPACED_TOKEN),
+        ("by role", "'by role'", "my s", SPACED_TOKEN),
+    ] {
+        let of_role = "role_arn = arn:aws:iam::123456789012:role/dev\nsource_profile = my dev\n";
+        let sso = format!(
+            "[profile {}]\nsso_session = {session}\nsso_account_id = 123456789012\n\
+             sso_role_name = dev\n[sso-session {}]\nsso_region = us-east-1\n\
+             sso_start_url = https://lab.awsapps.com/start\n",
+            if profile == "lab" { section } else { spaced },
+            if profile == "lab" { "lab" } else { "'my s'" },
+        );
+        let is_by_role = profile == "by role";
+        let role = format!("[profile {section}]\n{of_role}");
+        let user = User::new(&if is_by_role { sso + &role } else { sso });
+        let folder = user.aws().join("sso/cache");
+        fs::create_dir_all(&folder).unwrap();
+        let kept = json!({
+            "accessToken": "x", "expiresAt": time(8), "region": "us-east-1",
+            "startUrl": "https://lab.awsapps.com/start",
+        });
+        fs::write(folder.join(token), kept.to_string()).unwrap();
+        let keys = json!({"roleCredentials": {
+            "accessKeyId": "ASIASSO", "secretAccessKey": "x", "sessionToken": "t",
+            "expiration": (Timestamp::now() + SignedDuration::from_hours(1)).as_millisecond(),
+        }});
+        let portal = StandIn::answering(200, move |_| keys.to_string());
+        let by = if is_by_role {
+            "its role"
+        } else {
+            "IAM Identity Center (aws sso login)"
+        };
+        user.has(
+            &["--profile", profile],
+            &[("AWS_ENDPOINT_URL_SSO", &portal.url)],
+            &format!("profile {profile}, by {by}"),
+        );
+        let asked = portal.asked();
+        let line = "GET /federation/credentials?role_name=dev&account_id=123456789012";
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert!(asked[0].starts_with(line), "{asked:?}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod along;
 mod arch;
 mod asleep;
 mod attached;
+mod aws_settings;
 mod builds;
 mod cheapest;
 mod completions;
