@@ -252,9 +252,14 @@ mod tests {
     fn made() -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ec2");
         let mut names = BTreeSet::new();
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.ends_with("calls.rs") || path.is_dir() {
+        let mut found = vec![folder];
+        while let Some(path) = found.pop() {
+            if path.is_dir() {
+                let entries = fs::read_dir(path).unwrap();
+                found.extend(entries.map(|entry| entry.unwrap().path()));
+                continue;
+            }
+            if path.ends_with("calls.rs") {
                 continue;
             }
             let text = fs::read_to_string(path).unwrap();
