@@ -15,9 +15,9 @@ fn is_there(test: &str) -> bool {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
     let tests = |file: &str| {
         let file = suite.join(file.replace("::", "/")).with_extension("rs");
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let is_of_tests = text.contains("\n#[test]\n") || text.contains("\n#[tokio::test");
-        is_of_tests.then_some(text)
+        let content = fs::read_to_string(file).unwrap_or_default();
+        let is_of_tests = content.contains("\n#[test]\n") || content.contains("\n#[tokio::test");
+        is_of_tests.then_some(content)
     };
     let has_test = |(file, name): (&str, &str)| {
         tests(file).is_some_and(|text| text.contains(&format!("fn {name}(")))

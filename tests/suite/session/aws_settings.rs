@@ -354,7 +354,7 @@ fn a_profile_with_spaces_and_keys_as_the_aws_cli_reads_them() {
     let config = user.folder.path().join("spaces");
     let indented = profile
         .replace("[default]", "[profile 'my dev']")
-        .replace("\n", "\n  ");
+        .replace('\n', "\n  ");
     fs::write(&config, indented.replace(" = ", ": ")).unwrap();
     let output = user.list(&config, &[("AWS_PROFILE", OsStr::new("my dev"))]);
     assert!(output.status.success(), "{output:?}");
