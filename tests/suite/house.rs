@@ -25,7 +25,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("crossterm", &["terminal.rs", "terminal/"]),
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
-    ("ignore::", &["transfer/rules/", "launch/image/context.rs"]),
+    ("ignore::", &["launch/image/context.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
     ("pulldown_cmark", &["cli/topic.rs"]),

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
+/// The variable that names the tests' Python.
+const PYTHON: &str = "XDRIVE_TEST_PYTHON";
+
 /// Prints what botocore reads of each numbered pair of files in a folder: its profiles, sso-sessions and
 /// services, or that it cannot.
 const BOTOCORE: &str = "
@@ -19,7 +22,8 @@ for number in range(int(sys.argv[2])):
             read['profiles'].setdefault(profile, {}).update(values)
         print(json.dumps([read['profiles'], read['sso_sessions'], read['services']]))
     except Exception as error:
-        print(json.dumps('twice' if 'already exists' in str(error) else 'invalid'))
+        cause = str(getattr(error, 'kwargs', {}).get('error', error))
+        print(json.dumps('twice' if 'already exists' in cause else 'invalid'))
 ";
 
 const LINES: &[&str] = &[
@@ -112,7 +116,7 @@ fn three_thousand_files_are_read_as_botocore_reads_them() {
         let read = read(&config, &keys);
         own.push((format!("{config}---\n{keys}"), read));
     }
-    let python = env::var_os("XDRIVE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let python = env::var_os(PYTHON).unwrap_or_else(|| "python3".into());
     let mut reading = Command::new(python);
     reading.args(["-c", BOTOCORE]).arg(folder.path());
     let output = reading.arg(FILES.to_string()).output().unwrap();

@@ -15,8 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use ignore::gitignore::gitconfig_excludes_path;
-
 /// The name of a repository's own folder, in its top folder.
 pub(super) const REPOSITORY: &str = ".git";
 
@@ -164,21 +162,22 @@ impl GitFolders {
         let own = ["HEAD", "index", "commondir", "config.worktree"].map(|it| self.own.join(it));
         let mut all = own.to_vec();
         all.push(self.common.join("config"));
-        if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
-            all.push(home.join(".gitconfig"));
-            all.push(home.join(".config/git/config"));
-        }
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        all.extend(home.map(|it| it.join(".gitconfig")));
+        all.extend(config_home().map(|it| it.join("git/config")));
         all
     }
 
     /// The repository, without a git. Nothing is known of what is tracked.
     fn repository(&self, top: &Path) -> Repository {
-        let mut excludes = user_excludes(None, top);
+        let config = fs::read(self.common.join("config")).unwrap_or_default();
+        let own = value(&config, "excludesfile").map(|path| vec![top.join(expanded(&path))]);
+        let mut excludes = own.unwrap_or_else(|| user_excludes(None, top));
         excludes.push(self.common.join("info/exclude"));
         Repository {
             top: top.to_owned(),
             excludes,
-            folds: fs::read(self.common.join("config")).is_ok_and(|it| folds(&it)),
+            folds: value(&config, "ignorecase").is_some_and(|it| it == "true"),
             ..Repository::default()
         }
     }
@@ -191,17 +190,65 @@ fn of_line(content: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(path))
 }
 
-/// Whether a configuration as `git init` writes it says that case does not count.
-fn folds(config: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(config).to_ascii_lowercase();
-    let mut lines = text.lines().filter_map(|line| line.split_once('='));
-    lines.any(|(key, value)| key.trim() == "ignorecase" && value.trim() == "true")
+/// A value of the section `core` in a configuration, as `git config` writes it. Includes are not
+/// followed.
+fn value(config: &[u8], key: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(config);
+    let mut is_core = false;
+    let mut found = None;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_core = line.eq_ignore_ascii_case("[core]");
+        } else if is_core
+            && let Some((name, value)) = line.split_once('=')
+            && name.trim().eq_ignore_ascii_case(key)
+        {
+            let value = value.trim();
+            let inner = value.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+            found = Some(inner.unwrap_or(value).to_owned());
+        }
+    }
+    found
+}
+
+/// The folder of the user's configuration.
+fn config_home() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|it: &OsString| !it.is_empty());
+    let home = || Some(PathBuf::from(set("HOME")?).join(".config"));
+    set("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)
+}
+
+/// A path in the user's configuration.
+fn expanded(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(below), Some(home)) => PathBuf::from(home).join(below),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// The user's rules where nothing in their configuration says otherwise.
+fn default_excludes() -> Vec<PathBuf> {
+    let file = config_home().map(|it| it.join("git/ignore"));
+    file.into_iter().collect()
 }
 
 /// The user's rules for `folder`.
 fn user_excludes(git: Option<&str>, folder: &Path) -> Vec<PathBuf> {
-    let asked = git.and_then(|git| Git(git, folder).excludes_file());
-    asked.unwrap_or_else(|| gitconfig_excludes_path().into_iter().collect())
+    if let Some(asked) = git.and_then(|git| Git(git, folder).excludes_file()) {
+        return asked;
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let files = [
+        home.map(|it| it.join(".gitconfig")),
+        config_home().map(|it| it.join("git/config")),
+    ];
+    let read = |file: PathBuf| value(&fs::read(file).ok()?, "excludesfile");
+    match files.into_iter().flatten().find_map(read) {
+        // An empty one is none.
+        Some(path) if path.is_empty() => Vec::new(),
+        Some(path) => vec![folder.join(expanded(&path))],
+        None => default_excludes(),
+    }
 }
 
 /// A git, and the folder that it is asked in.
@@ -247,11 +294,7 @@ impl Git<'_> {
             let is_set = !path.as_os_str().is_empty();
             return Some(is_set.then(|| self.1.join(path)).into_iter().collect());
         }
-        let set = |name| std::env::var_os(name).filter(|it: &OsString| !it.is_empty());
-        let config = set("XDG_CONFIG_HOME").map(PathBuf::from);
-        let home = || std::env::var_os("HOME").map(|it| PathBuf::from(it).join(".config"));
-        let file = config.or_else(home).map(|it| it.join("git/ignore"));
-        Some(file.into_iter().collect())
+        Some(default_excludes())
     }
 
     /// The files of its configuration.
