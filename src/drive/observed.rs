@@ -413,7 +413,7 @@ impl SeenInstance {
 }
 
 impl SeenVolume {
-    /// What it says of where it comes from.
+    /// The file system, owner and generation that its tags record.
     #[must_use]
     pub fn provenance(&self) -> Provenance {
         Provenance {
@@ -462,7 +462,7 @@ impl SeenVolume {
 }
 
 impl SeenSnapshot {
-    /// What it says of where it comes from.
+    /// The file system, owner and generation that its tags record.
     #[must_use]
     pub fn provenance(&self) -> Provenance {
         Provenance {

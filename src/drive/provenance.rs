@@ -11,12 +11,12 @@ use super::tags::{self, VolumeTags};
 use crate::ec2::Tags;
 use crate::ids::{Generation, Uuid};
 
-/// What a volume or a snapshot says of where it comes from.
+/// The origin of a volume or a snapshot, as its tags record it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Provenance {
-    /// Its generation.
+    /// The recorded generation.
     pub generation: Generation,
-    /// Its file system, if that is recorded.
+    /// The UUID of the file system, if that is recorded.
     pub uuid: Option<Uuid>,
     /// Whether it has an owner.
     pub has_owner: bool,
@@ -32,7 +32,7 @@ pub enum Foreign {
 }
 
 impl Provenance {
-    /// What these tags say, if they can be read and are a drive's.
+    /// The origin in these tags, if they can be read and are a drive's.
     #[must_use]
     pub fn read(tags: &Tags) -> Option<Self> {
         let (generation, uuid) = match (tags::read_snapshot(tags), tags::read_volume(tags)) {

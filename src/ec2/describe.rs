@@ -35,7 +35,7 @@ impl Ec2 {
         Ok(self.snapshots_and_backups(drive).await?.0)
     }
 
-    /// The same, and the backups that somebody else made of the drive's volumes.
+    /// All snapshots of [`Self::snapshots`], and the backups that somebody else made of the drive's volumes.
     pub async fn snapshots_and_backups(
         &self,
         drive: &str,
@@ -50,7 +50,7 @@ impl Ec2 {
         Ok(self.everything_and_backups().await?.0)
     }
 
-    /// The same, and the backups that somebody else made of drives' volumes.
+    /// All of [`Self::everything`], and the backups that somebody else made of drives' volumes.
     pub async fn everything_and_backups(
         &self,
     ) -> Result<((Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Vec<Snapshot>), Error> {

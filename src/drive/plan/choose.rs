@@ -115,7 +115,7 @@ struct Choice<'a> {
     head: &'a Head,
     generation: Generation,
     lineage: Option<&'a VolumeId>,
-    /// What it says of where it comes from.
+    /// The file system, owner and generation that its tags record.
     own: Option<Provenance>,
     /// The chosen snapshot, if that is one.
     root: Option<&'a SeenSnapshot>,
