@@ -156,6 +156,26 @@ async fn a_load_that_never_ends_does_not_stop_a_close() {
     assert!(load.await.unwrap().is_err());
 }
 
+/// The fault: dash has no `kill -KILL -- -GROUP`, so that a close went on beside the other script.
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_script_that_is_at_work_is_ended_with_its_children_before_a_close_goes_on() {
+    let disk = Disk::new(1024);
+    let machine = Machine::with_drive(&disk).await;
+    // Under a notice it has two seconds.
+    machine
+        .sh(
+            "echo \"terminate $(date -u -d '2 minutes' +%FT%TZ)\" > /run/xdrive/notice; \
+             setsid sh -c 'exec 9>> /run/xdrive/lock; flock 9; echo $$ > /run/xdrive/lock.owner; \
+             sleep 1001; sleep 1002' > /dev/null 2>&1 < /dev/null & \
+             until pgrep -x -f 'sleep 1001'; do sleep 0.02; done",
+        )
+        .await;
+    let closed = machine.host.close("test").await.unwrap();
+    assert!(closed.unmounted);
+    machine.sh("! pgrep -x -f 'sleep 100[12]'").await;
+}
+
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn what_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
