@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 38] = [
+const SCRIPTS: [(&str, &str); 39] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("reserve", include_str!("../../shell/host/reserve")),
@@ -28,6 +28,7 @@ const SCRIPTS: [(&str, &str); 38] = [
     ),
     ("gpu", include_str!("../../shell/host/gpu")),
     ("mounts", include_str!("../../shell/host/mounts")),
+    ("binds.py", include_str!("../../shell/host/binds.py")),
     ("build", include_str!("../../shell/host/build")),
     ("archive", include_str!("../../shell/host/archive")),
     ("session", include_str!("../../shell/host/session")),

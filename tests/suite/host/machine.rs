@@ -265,12 +265,15 @@ impl Machine {
             .arg(format!("mknod {node} b {number}")));
     }
 
-    /// The number of a loop device that serves `disk`.
+    /// The number of a loop device that serves `disk`: the same after a reset.
     fn loop_of(&mut self, disk: &Disk) -> String {
-        let device = run(Command::new("losetup")
-            .args(["--find", "--show"])
-            .arg(&disk.file));
-        self.loops.push(device.clone());
+        let list = ["--noheadings", "--output", "NAME", "--associated"];
+        let mut device = run(Command::new("losetup").args(list).arg(&disk.file));
+        if device.is_empty() {
+            let make = ["--find", "--show"];
+            device = run(Command::new("losetup").args(make).arg(&disk.file));
+            self.loops.push(device.clone());
+        }
         run(Command::new("stat").args(["-c", "%Hr %Lr", &device]))
     }
 
