@@ -11,7 +11,9 @@ mod client_line;
 pub(crate) mod ingress;
 pub(crate) mod lease;
 mod login;
+mod own_key;
 mod purpose;
+mod target;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -215,6 +217,7 @@ impl SshHosts {
             ssh: made.ssh,
             host: made.host,
             lease: None,
+            launch_key: contact.launch_key,
             files: made.files,
         };
         self.links.insert(host.id.clone(), link);
@@ -302,7 +305,9 @@ impl Hosts for SshHosts {
                 self.room = contact.room;
                 self.view(&host.id, contact)
             }
-            Err(Refusal::Unreachable(_) | Refusal::ProxyFailed(_)) => Contact::Unreachable,
+            Err(Refusal::Unreachable(_) | Refusal::ProxyFailed(_) | Refusal::OtherHostKey(_)) => {
+                Contact::Unreachable
+            }
             Err(Refusal::KeyRefused(_)) => Contact::KeyRefused,
         }
     }
@@ -325,19 +330,16 @@ impl Hosts for SshHosts {
                 "the host's lease was recorded too long ago".to_owned(),
             ));
         }
-        if self.claim_arrival(&host.id, lease) {
-            return Ok(());
+        if !self.claim_arrival(&host.id, lease) && !self.is_attached(&host.id) {
+            let client = self.attachment(Role::Lead, session, owner, lease);
+            match self.attach(&host.id, client.clone()).await {
+                // A closing host takes no client any more, and needs none to be closed again.
+                Ok(()) | Err(HostError::Closing(_)) => {}
+                Err(error) => return Err(error),
+            }
+            self.client = Some(client);
         }
-        if self.is_attached(&host.id) {
-            return Ok(());
-        }
-        let client = self.attachment(Role::Lead, session, owner, lease);
-        match self.attach(&host.id, client.clone()).await {
-            // A closing host takes no client any more, and needs none to be closed again.
-            Ok(()) | Err(HostError::Closing(_)) => {}
-            Err(error) => return Err(error),
-        }
-        self.client = Some(client);
+        Box::pin(self.renew_host_key(host)).await;
         Ok(())
     }
 

@@ -74,7 +74,7 @@ pub(super) fn no_answer(refusal: &Refusal) -> Option<NoAnswer> {
     match refusal {
         Refusal::KeyRefused(_) => None,
         Refusal::ProxyFailed(no_answer) => Some(no_answer.clone()),
-        Refusal::Unreachable(why) => Some(NoAnswer {
+        Refusal::Unreachable(why) | Refusal::OtherHostKey(why) => Some(NoAnswer {
             why: why.clone(),
             route: Route::Open,
         }),

@@ -6,12 +6,10 @@
 //! answer, and at most once a minute. The host's own key is verified before.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::time::Duration;
 
 use crate::clock::{BootTime, Clock};
-use crate::config::Reach;
 use crate::drive::{self, NoAnswer, Route, tags};
 use crate::ec2::{Ec2, Instance, Kind};
 use crate::host::facts::ScriptError;
@@ -19,11 +17,12 @@ use crate::host::scripts::{ArriveOrder, Arrived, Host};
 use crate::host::{EarlyConnection, EarlySibling, HostState};
 use crate::ids::InstanceId;
 use crate::retry::retry;
-use crate::ssh::{Proxy, ProxyEnd, ProxyFailure, REACH, Ssh, SshError, Target, UserKey};
+use crate::ssh::{ProxyEnd, ProxyFailure, PublicHostKey, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 
-use super::ingress::{Ingress, source};
+use super::ingress::Ingress;
 use super::purpose::{ArrivalRequest, Purpose};
+use super::target::{USER, own_key_since, target};
 
 /// How long a host that accepts connections may take to answer: key exchange, authentication and
 /// contact, or contact alone. Those are ten round trips and 40 KB at most, 4 s at 300 ms and 0.5
@@ -49,10 +48,6 @@ const GOOD: Duration = Duration::from_mins(1);
 /// attempt ends with the host's refusal, however long its round trips, and three fit in the minute.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500); 2];
 
-/// The port and user of a login: the boot script authorizes the key for root on every distribution.
-const PORT: u16 = 22;
-const USER: &str = "root";
-
 /// This laptop's logins to its hosts.
 pub(super) struct Login {
     key: UserKey,
@@ -61,6 +56,8 @@ pub(super) struct Login {
     clock: Clock,
     /// Whether nothing may be changed, even to log in.
     pub(super) only_looks: bool,
+    /// The hosts' own keys, where this process learnt them after it had read the tags.
+    pub(super) renewed: BTreeMap<InstanceId, PublicHostKey>,
     /// When EC2 Instance Connect was last asked for each host, and why the login failed.
     refused: BTreeMap<InstanceId, (BootTime, String)>,
 }
@@ -74,12 +71,16 @@ pub(super) enum Refusal {
     ProxyFailed(NoAnswer),
     /// The host refuses this laptop's key.
     KeyRefused(String),
+    /// The host has another key than the recorded one.
+    OtherHostKey(String),
 }
 
 impl From<Refusal> for drive::HostError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Unreachable(why) | Refusal::KeyRefused(why) => Self::Unreachable(why),
+            Refusal::Unreachable(why) | Refusal::KeyRefused(why) | Refusal::OtherHostKey(why) => {
+                Self::Unreachable(why)
+            }
             Refusal::ProxyFailed(no_answer) => Self::Unreachable(no_answer.why),
         }
     }
@@ -112,6 +113,7 @@ impl Login {
             ec2,
             clock,
             only_looks: false,
+            renewed: BTreeMap::new(),
             refused: BTreeMap::new(),
         }
     }
@@ -119,6 +121,11 @@ impl Login {
     /// The ingress of hosts and launches.
     pub(super) fn ingress(&mut self) -> &mut Ingress {
         &mut self.ingress
+    }
+
+    /// The host's sshd, and the key that it is known by now.
+    pub(super) fn target(&self, host: &Instance) -> Result<Target, &'static str> {
+        target(host, self.ingress.reach(), &self.renewed)
     }
 
     /// The key that a new host is to authorize.
@@ -138,11 +145,17 @@ impl Login {
         host: &Instance,
         purpose: Purpose<'_>,
     ) -> Result<LoggedIn, Refusal> {
-        let target = target(host, self.ingress.reach())?;
+        let missing = |what: &str| Refusal::Unreachable(what.to_owned());
+        let mut target = self.target(host).map_err(missing)?;
         if !self.only_looks {
             self.ingress.open(host, target.address.ip());
         }
-        let attempt = self.first_attempt(&target, purpose).await;
+        let mut attempt = self.first_attempt(&target, purpose).await;
+        if let Err(Refusal::OtherHostKey(_)) = &attempt
+            && self.learn_own_key(&host.id, &mut target).await
+        {
+            attempt = self.first_attempt(&target, purpose).await;
+        }
         // A proxy command that fails is more likely wrong than early: its failure is reported
         // before the retry.
         if let (
@@ -172,6 +185,19 @@ impl Login {
             self.refused.insert(host.id.clone(), (now, why.clone()));
         }
         authorized
+    }
+
+    /// Reads the tag again: the host may have made its own key since. Returns whether `target` has that
+    /// now.
+    async fn learn_own_key(&mut self, host: &InstanceId, target: &mut Target) -> bool {
+        let there = self.ec2.instance(host).await.ok().flatten();
+        let recorded = there.as_ref().and_then(|there| tags::host_key(&there.tags));
+        let Some(own) = own_key_since(&target.host_key, recorded) else {
+            return false;
+        };
+        target.host_key = own.to_string();
+        self.renewed.insert(host.clone(), own);
+        true
     }
 
     /// An attempt beside checking the host's ingress. A SYN from before a new rule is lost, and TCP
@@ -279,6 +305,9 @@ async fn attempt(target: &Target, key: &UserKey, purpose: Purpose<'_>) -> Result
 
 /// Why there was no answer, and whether the proxy command is the cause.
 fn refusal(error: &SshError) -> Refusal {
+    if let SshError::WrongHostKey(_) = error {
+        return Refusal::OtherHostKey(error.to_string());
+    }
     let failure = match error {
         SshError::Unreachable(_, why) => why.get_ref().and_then(|why| why.downcast_ref()),
         _ => None,
@@ -304,105 +333,20 @@ fn unreachable(error: &ScriptError) -> Refusal {
     Refusal::Unreachable(error.to_string())
 }
 
-/// The address of a host's login: with a proxy command the private one; else the public one, the
-/// IPv6 one if this computer has a route there, or the private one.
-fn target(host: &Instance, reach: &Reach) -> Result<Target, Refusal> {
-    let missing = |what: &str| Refusal::Unreachable(what.to_owned());
-    let six = host.ipv6.map(IpAddr::from);
-    let proxy = reach.proxy.as_ref().map(|command| Proxy {
-        command: command.clone(),
-        instance: host.id.to_string(),
-    });
-    let address = if proxy.is_some() {
-        host.private.or(host.address).or(six)
-    } else {
-        let public = host.address.filter(|it| Some(*it) != host.private);
-        let six = six.filter(|six| host.address.is_none() || source(*six).is_some());
-        public.or(six).or(host.address)
-    };
-    let address = address.ok_or_else(|| missing("it has no address"))?;
-    let host_key =
-        tags::host_key(&host.tags).ok_or_else(|| missing("it has no recorded host key"))?;
-    Ok(Target {
-        address: SocketAddr::new(address, PORT),
-        user: USER.to_owned(),
-        host_key: host_key.to_owned(),
-        proxy,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::net::TcpListener;
 
+    use super::super::target::tests::host;
     use super::*;
     use crate::cloud::folder;
+    use crate::config::Reach;
     use crate::ec2::loopback::silent;
-    use crate::ec2::{InstanceState, Market, Zone};
     use crate::local::plane::PaperPlane;
     use crate::local::{Local, OpenOptions};
     use crate::report::Report;
     use crate::ssh::HostKey;
-
-    fn host(public: Option<&str>, private: Option<&str>, six: Option<&str>) -> Instance {
-        let address = |text: Option<&str>| text.map(|text| text.parse().unwrap());
-        Instance {
-            id: "i-0abc".parse().unwrap(),
-            state: InstanceState::Running,
-            zone: Zone("us-east-1a".to_owned()),
-            instance_type: "t3.medium".to_owned(),
-            market: Market::Spot,
-            address: address(public).or(address(private)),
-            private: address(private),
-            ipv6: six.map(|six| six.parse().unwrap()),
-            launched: jiff::Timestamp::UNIX_EPOCH,
-            image: "ami-1".to_owned(),
-            arch: None,
-            mappings: Vec::new(),
-            groups: Vec::new(),
-            tags: [(tags::HOST_KEY.to_owned(), "a key".to_owned())].into(),
-        }
-    }
-
-    fn at(host: &Instance, reach: &Reach) -> Option<String> {
-        let target = target(host, reach).ok()?;
-        Some(target.address.to_string())
-    }
-
-    #[test]
-    fn a_host_is_reached_at_its_public_address_and_through_a_command_at_its_private_one() {
-        let (public, private) = (Some("203.0.113.7"), Some("10.0.0.7"));
-        let straight = Reach::default();
-        let proxied = Reach {
-            proxy: Some("nc %h %p".parse().unwrap()),
-            ..Reach::default()
-        };
-        let both = host(public, private, None);
-        assert_eq!(at(&both, &straight).as_deref(), Some("203.0.113.7:22"));
-        assert_eq!(at(&both, &proxied).as_deref(), Some("10.0.0.7:22"));
-        let only_private = host(None, private, None);
-        assert_eq!(at(&only_private, &straight).as_deref(), Some("10.0.0.7:22"));
-        // Every computer with IPv6 has a route to ::1.
-        let six = host(None, None, Some("::1"));
-        assert_eq!(at(&six, &straight).as_deref(), Some("[::1]:22"));
-        assert_eq!(at(&six, &proxied).as_deref(), Some("[::1]:22"));
-        let all = host(public, private, Some("::1"));
-        assert_eq!(at(&all, &straight).as_deref(), Some("203.0.113.7:22"));
-        assert_eq!(at(&host(None, None, None), &straight), None);
-        let named = target(&both, &proxied).ok().and_then(|target| target.proxy);
-        assert_eq!(named.map(|proxy| proxy.instance).as_deref(), Some("i-0abc"));
-    }
-
-    #[test]
-    fn ipv6_is_preferred_to_a_private_address_where_there_is_a_way() {
-        let host = host(None, Some("10.0.0.7"), Some("::1"));
-        let expected = match source("::1".parse().unwrap()) {
-            Some(_) => "[::1]:22",
-            None => "10.0.0.7:22",
-        };
-        assert_eq!(at(&host, &Reach::default()).as_deref(), Some(expected));
-    }
 
     #[tokio::test]
     async fn an_ec2_that_does_not_answer_keeps_nobody_from_logging_in() {

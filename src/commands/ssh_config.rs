@@ -102,7 +102,7 @@ Host *{SUFFIX} \"!*'*\"
     PubkeyAcceptedKeyTypes +ssh-ed25519
     UserKnownHostsFile {}
     GlobalKnownHostsFile /dev/null
-    HostKeyAlgorithms ssh-ed25519
+    HostKeyAlgorithms ssh-ed25519,ecdsa-sha2-nistp256
     CheckHostIP no
     VerifyHostKeyDNS no
     StrictHostKeyChecking yes

@@ -21,7 +21,7 @@ use super::subnets::Subnets;
 pub struct Prepared {
     /// Plain user data: boot script, authorized key, and the private half of the host key.
     pub user_data: Vec<u8>,
-    /// The public half of the host key, in OpenSSH's form, for the tag `xdrive:host-key`.
+    /// The public half of the launch key, in OpenSSH's form, for the tag `xdrive:host-key`.
     pub host_key: String,
     /// How long after its boot a host without a client switches itself off.
     pub first_sign: Duration,

@@ -224,6 +224,12 @@ pub fn lease(until: Timestamp) -> Tags {
     Tags::from([(UNTIL.to_owned(), format!("{until:.0}"))])
 }
 
+/// The tag by which a host is known once it has made its own key.
+#[must_use]
+pub fn own_host_key(key: &str) -> Tags {
+    Tags::from([(HOST_KEY.to_owned(), key.to_owned())])
+}
+
 /// A security group's tags: it belongs to its owner, not to a drive.
 #[must_use]
 pub fn group(owner: &str) -> Tags {

@@ -2,8 +2,8 @@
 //!
 //! A script for cloud-init's boothook stage (cloud-init documentation, *User data formats*: it runs
 //! early, at every boot), compressed, since EC2 allows 16 KiB (EC2 user guide, *Run commands when
-//! you launch*). Its only secret is the private half of the host key, which is worthless once the
-//! instance is gone.
+//! you launch*). Its only secret is the private half of the launch key: that is worthless
+//! once the host has made its own key, at the first claim.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -23,9 +23,9 @@ const LIMIT: usize = 16 * 1024;
 /// The script's inputs.
 #[derive(Clone)]
 pub struct BootOrder {
-    /// The host's private key, in OpenSSH's format.
+    /// The private half of the host's launch key, in OpenSSH's format.
     pub host_private_key: String,
-    /// Its public half (`ssh-ed25519 AAAA…`), the one in the instance's tag.
+    /// Its public half (`ecdsa-sha2-nistp256 AAAA…`), the one in the instance's tag.
     pub host_public_key: String,
     /// The keys that may log in, a line each.
     pub authorized_keys: String,

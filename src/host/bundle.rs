@@ -32,6 +32,7 @@ const SCRIPTS: [(&str, &str); 39] = [
     ("build", include_str!("../../shell/host/build")),
     ("archive", include_str!("../../shell/host/archive")),
     ("session", include_str!("../../shell/host/session")),
+    ("host_key", include_str!("../../shell/host/host_key")),
     ("drive", include_str!("../../shell/host/drive")),
     ("container", include_str!("../../shell/host/container")),
     ("containers", include_str!("../../shell/host/containers")),

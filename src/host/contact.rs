@@ -38,6 +38,8 @@ pub struct HostState {
     pub lease: Option<Duration>,
     /// EC2's notice: the action and its time (as in [`super::HostEvent::Notice`]).
     pub notice: Option<(String, Timestamp)>,
+    /// Whether it still has the launch key, which others may have read in its user data.
+    pub launch_key: bool,
 }
 
 /// What is mounted at the drive's mountpoint.
@@ -92,6 +94,7 @@ impl HostState {
             unmounted: facts.yes("unmounted"),
             whole: facts.optional("whole")?,
             mounted,
+            launch_key: facts.yes("launch_key"),
             room: Room::read(facts),
             attached: owned("attached"),
             clients: clients

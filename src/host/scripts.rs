@@ -34,7 +34,7 @@ use crate::ids::{ContainerName, DriveName, SessionId};
 use crate::quote::quote;
 use crate::ssh::channel::Session;
 use crate::ssh::terminal::Terminal;
-use crate::ssh::{Output, RemoteCommand, Ssh, SshError};
+use crate::ssh::{Output, PublicHostKey, RemoteCommand, Ssh, SshError};
 
 pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
@@ -131,6 +131,20 @@ impl Host {
     /// Authorizes `key`, a line of `authorized_keys`, until the machine boots again.
     pub async fn authorize(&self, key: &str) -> Result<(), ScriptError> {
         self.run("session admit", &[("XDRIVE_KEY", key)])
+            .await
+            .map(drop)
+    }
+
+    /// Has the host make a key of its own, unless it has one, and offer it beside the launch key;
+    /// returns its public half.
+    pub async fn make_host_key(&self) -> Result<PublicHostKey, ScriptError> {
+        self.run("host_key make", &[]).await?.require("host_key")
+    }
+
+    /// Has the host offer its own key alone from now on: `recorded`, which is in the instance's tag.
+    pub async fn settle_host_key(&self, recorded: &PublicHostKey) -> Result<(), ScriptError> {
+        let recorded = recorded.to_string();
+        self.run("host_key settle", &[("XDRIVE_HOST_KEY", &recorded)])
             .await
             .map(drop)
     }
@@ -322,8 +336,10 @@ impl Host {
     /// connection is lost.
     #[must_use]
     pub fn ssh_server(&self, container: &Container, name: Option<&str>) -> String {
+        let host_key = self.ssh.host_key().algorithm();
         let mut inputs = vec![
             ("XDRIVE_CONTAINER", container.name.as_str()),
+            ("XDRIVE_HOST_KEY", &host_key),
             named(container.named.as_ref()),
         ];
         inputs.extend(name.map(|name| ("XDRIVE_SERVER", name)));

@@ -3,12 +3,11 @@
 //!
 //! It is attached as a guest is, so the host stays up as long as it lasts. It launches, mounts,
 //! starts and saves nothing: it needs a drive that is up, and leaves it as it is. The host's key is
-//! recorded for the client before its first byte, from the instance's tag as for every connection
-//! of xdrive's own.
+//! recorded for the client before its first byte: it is the one that the connection around the
+//! client's was verified by.
 
 use std::pin::pin;
 
-use anyhow::Context as _;
 use tokio::sync::Mutex;
 
 use super::container::{Connections, ContainerSession};
@@ -21,13 +20,12 @@ use super::state::{Session, begin};
 use crate::access::by_ssh;
 use crate::cloud::Cloud;
 use crate::config::{KnownHosts, SUFFIX};
-use crate::drive::tags;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::signals::Signal;
 use crate::ssh::pipe::pipe;
-use crate::ssh::{DedicatedConnection, PublicHostKey, ShellExit, UserKey};
+use crate::ssh::{DedicatedConnection, ShellExit, UserKey};
 
 /// Connects an SSH client on standard input and output to the drive of `request`. Returns the exit
 /// code, of which clients take no notice.
@@ -40,15 +38,11 @@ pub async fn proxy(
     let (mut session, listing) = begin(request, cloud, key).await?;
     let facts = session.check(listing).await?;
     let host = session.host_that_is_up(facts, "ssh")?;
-    let host_key = tags::host_key(&host.tags).context("its host key is not recorded")?;
-    let host_key: PublicHostKey = host_key.parse().context("its recorded host key")?;
-    let recorded = known.write(&session.request.place(), &host_key);
-    recorded.map_err(|error| {
-        let error = anyhow::Error::new(error).context("the host's key cannot be recorded for ssh");
-        Failure::new(Exit::Config, error)
-    })?;
     let ending = match session.enter_for_ssh(&host).await? {
-        Ok((inside, line)) => session.serve_ssh(&host, &inside, line).await,
+        Ok((inside, line)) => match session.record_host_key(&known, &line) {
+            Ok(()) => session.serve_ssh(&host, &inside, line).await,
+            Err(failure) => Ending::Failed(failure),
+        },
         Err(ending) => ending,
     };
     // A host that is closing, or gone, needs no farewell.
@@ -80,6 +74,20 @@ impl Session {
         };
         let entered = self.enter_as_guest(host, container, connections).await;
         entered.map(Ok)
+    }
+
+    /// Records, for the client, the key by which xdrive itself knows the host.
+    fn record_host_key(
+        &self,
+        known: &KnownHosts,
+        line: &DedicatedConnection,
+    ) -> Result<(), Failure> {
+        let recorded = known.write(&self.request.place(), &line.ssh.host_key());
+        recorded.map_err(|error| {
+            let error = anyhow::Error::new(error);
+            let error = error.context("the host's key cannot be recorded for ssh");
+            Failure::new(Exit::Config, error)
+        })
     }
 
     /// Carries the client's bytes until either side ends, or the host closes the drive.

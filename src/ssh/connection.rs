@@ -7,6 +7,7 @@
 //! A channel that is not drained stops the whole connection, keepalives included: every reader
 //! here drains.
 
+mod shared;
 mod tcp;
 mod within;
 
@@ -21,17 +22,21 @@ use std::time::Duration;
 use bytes::BytesMut;
 use russh::client::{self, Handle, Msg};
 use russh::keys::agent::AgentSessionBinding;
-use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKey};
+use russh::keys::{PrivateKey, PrivateKeyWithHashAlg};
 use russh::{Channel, ChannelMsg};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
+pub use shared::Target;
+use shared::{Expected, Shared};
+
 use super::channel::{CHUNK, Session, TerminalRequest, demand_room, signal_number};
 use super::error::SshError;
 use super::gate::{Gate, GatedStream};
+use super::key::PublicHostKey;
 use super::peer::{Accepts, End, Peer, Reading, config, handshake_error};
-use super::proxy::{Process, Proxy};
+use super::proxy::Process;
 use super::unread::{Carrier, Unread};
 
 /// How long TCP alone may take: a round trip. A host that is still booting drops a SYN without an
@@ -40,19 +45,6 @@ pub const REACH: Duration = Duration::from_secs(3);
 /// How long key exchange and authentication may take: five round trips, 1.5 s at 300 ms; the rest
 /// is for a host that boots. sshd itself gives up after 120 s (`LoginGraceTime`).
 const LOGIN: Duration = Duration::from_secs(20);
-
-/// A host: where to connect, and the key to expect there.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// Address and port.
-    pub address: SocketAddr,
-    /// The user to log in as.
-    pub user: String,
-    /// The host's public key, in OpenSSH's form (`ssh-ed25519 AAAA…`), from the instance's tag.
-    pub host_key: String,
-    /// The proxy command, if the connection goes through one.
-    pub proxy: Option<Proxy>,
-}
 
 /// The output of a command that has ended.
 #[derive(Clone, PartialEq, Eq)]
@@ -91,13 +83,6 @@ struct Connection {
     proxy: OnceLock<Process>,
 }
 
-/// What connections beside one another have in common.
-#[derive(Clone)]
-struct Shared {
-    key: Arc<PrivateKey>,
-    unread: Unread,
-}
-
 impl std::fmt::Debug for Ssh {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Ssh").field(&self.connection.target).finish()
@@ -122,10 +107,23 @@ impl Ssh {
         let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
         let shared = Shared {
             key: Arc::new(key),
+            host_key: Expected::of(target)?,
             unread: Unread::default(),
         };
         let reading = gate.map_or(Reading::Steady, Reading::Shell);
         Self::open(target, shared, reading, None).await
+    }
+
+    /// The host key that connections beside this one expect: the one that verified the host, or its own
+    /// since it has made that.
+    #[must_use]
+    pub fn host_key(&self) -> PublicHostKey {
+        self.connection.shared.host_key.now()
+    }
+
+    /// Has connections beside this one expect the host's own key.
+    pub(crate) fn expect(&self, own: PublicHostKey) {
+        self.connection.shared.host_key.set(own);
     }
 
     /// Opens a second connection to the same host: what stalls one does not stall the other.
@@ -159,12 +157,11 @@ impl Ssh {
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let address = target.address;
-        let host_key = PublicKey::from_openssh(&target.host_key)
-            .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
+        let host_key = shared.host_key.now();
         let timed_out = |_| SshError::Unreachable(address, std::io::ErrorKind::TimedOut.into());
         let unreachable = |error| SshError::Unreachable(address, error);
 
-        let config = Arc::new(config(host_key.algorithm(), &reading));
+        let config = Arc::new(config(host_key.key().algorithm(), &reading));
         let gate = reading.gate();
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
@@ -200,7 +197,7 @@ impl Ssh {
         shared: Shared,
         config: Arc<client::Config>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        host_key: PublicKey,
+        host_key: PublicHostKey,
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let address = target.address;

@@ -9,11 +9,17 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use russh::keys::key::safe_rng;
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::ssh_key::private::Ed25519Keypair;
-use russh::keys::{HashAlg, PrivateKey};
+use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PrivateKey, PublicKey};
 
 use crate::quote;
+
+/// The algorithm of launch keys.
+const LAUNCH: Algorithm = Algorithm::Ecdsa {
+    curve: EcdsaCurve::NistP256,
+};
 
 /// Why the laptop's key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -163,12 +169,13 @@ impl UserKey {
     }
 }
 
-/// A host's key pair, made for one launch and never used again.
+/// A host's launch key: a pair made for one launch, by which the host is known until it has made its
+/// own. Of another algorithm than that one (Ed25519), since sshd offers one key of each.
 #[derive(Clone)]
 pub struct HostKey {
     /// OpenSSH private key text, for user data.
     pub private: String,
-    /// `ssh-ed25519 AAAA…`, for the instance's tag: 80 characters, of a tag's 256.
+    /// `ecdsa-sha2-nistp256 AAAA…`, for the instance's tag: 160 characters, of a tag's 256.
     pub public: String,
 }
 
@@ -181,14 +188,16 @@ impl std::fmt::Debug for HostKey {
 impl HostKey {
     /// A new pair.
     pub fn generate() -> Result<Self, KeyError> {
-        let (private, public) = generate("")?;
+        let key = PrivateKey::random(&mut safe_rng(), LAUNCH);
+        let (private, public) = halves(&key.map_err(|error| unmade(&error))?)?;
         Ok(Self { private, public })
     }
 }
 
-/// A host's public key, as a file of known hosts has it: its algorithm and its data, with no comment.
+/// A host's public key, with no comment: its [`Display`](std::fmt::Display) is its algorithm and its
+/// data, as a file of known hosts has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicHostKey(String);
+pub struct PublicHostKey(PublicKey);
 
 /// The text that is no public key.
 #[derive(Debug, thiserror::Error)]
@@ -199,16 +208,40 @@ impl std::str::FromStr for PublicHostKey {
     type Err = InvalidHostKey;
 
     fn from_str(given: &str) -> Result<Self, InvalidHostKey> {
-        let broken = |error: russh::keys::ssh_key::Error| InvalidHostKey(error.to_string());
-        let mut key = russh::keys::PublicKey::from_openssh(given).map_err(broken)?;
+        let key = PublicKey::from_openssh(given);
+        let mut key = key.map_err(|error| InvalidHostKey(error.to_string()))?;
         key.set_comment("");
-        key.to_openssh().map(Self).map_err(broken)
+        Ok(Self(key))
     }
 }
 
 impl std::fmt::Display for PublicHostKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.to_openssh().map_err(|_| std::fmt::Error)?)
+    }
+}
+
+impl PublicHostKey {
+    /// The name of its algorithm in SSH, such as `ssh-ed25519`.
+    #[must_use]
+    pub fn algorithm(&self) -> String {
+        self.0.algorithm().to_string()
+    }
+
+    /// Whether it is a launch key, which the host's own may have replaced since.
+    #[must_use]
+    pub fn is_of_launch(&self) -> bool {
+        self.0.algorithm() == LAUNCH
+    }
+
+    /// Whether it is one that a host makes for itself.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.0.algorithm() == Algorithm::Ed25519
+    }
+
+    pub(super) fn key(&self) -> &PublicKey {
+        &self.0
     }
 }
 
@@ -218,10 +251,23 @@ fn generate(comment: &str) -> Result<(String, String), KeyError> {
     getrandom::fill(&mut seed).map_err(|error| KeyError::Make(error.to_string()))?;
     let mut key = PrivateKey::from(Ed25519Keypair::from_seed(&seed));
     key.set_comment(comment);
-    let made = |error: russh::keys::ssh_key::Error| KeyError::Make(error.to_string());
-    let private = key.to_openssh(LineEnding::LF).map_err(made)?.to_string();
-    let public = key.public_key().to_openssh().map_err(made)?;
+    halves(&key)
+}
+
+fn halves(key: &PrivateKey) -> Result<(String, String), KeyError> {
+    let private = key
+        .to_openssh(LineEnding::LF)
+        .map_err(|error| unmade(&error))?
+        .to_string();
+    let public = key
+        .public_key()
+        .to_openssh()
+        .map_err(|error| unmade(&error))?;
     Ok((private, public))
+}
+
+fn unmade(error: &russh::keys::ssh_key::Error) -> KeyError {
+    KeyError::Make(error.to_string())
 }
 
 enum Creation {

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use russh::client::{self, ChannelOpenHandle, DisconnectReason, Msg};
-use russh::keys::{Algorithm, PublicKey, PublicKeyOrCertificate};
+use russh::keys::{Algorithm, PublicKeyOrCertificate};
 use russh::{AlgorithmKind, Channel, ChannelOpenFailure, Preferred, cipher};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use super::error::SshError;
 use super::gate::Gate;
+use super::key::PublicHostKey;
 
 /// The pause between keepalives. Three unanswered ones end a connection that is never held: fifty
 /// round trips of a far link. Whatever the host sends counts as an answer; while more is sent than a
@@ -96,13 +97,13 @@ impl Inbox {
 
 /// russh's callbacks for one connection.
 pub(super) struct Peer {
-    host_key: PublicKey,
+    host_key: PublicHostKey,
     ended: watch::Sender<Option<String>>,
     accepts: Option<Accepts>,
 }
 
 impl Peer {
-    pub(super) fn new(host_key: PublicKey, accepts: Option<Accepts>) -> (Self, End) {
+    pub(super) fn new(host_key: PublicHostKey, accepts: Option<Accepts>) -> (Self, End) {
         let (ended, end) = watch::channel(None);
         let peer = Self {
             host_key,
@@ -123,7 +124,7 @@ impl client::Handler for Peer {
         // Comments differ; the key itself must not.
         Ok(match offered {
             PublicKeyOrCertificate::PublicKey { key, .. } => {
-                key.key_data() == self.host_key.key_data()
+                key.key_data() == self.host_key.key().key_data()
             }
             PublicKeyOrCertificate::Certificate(_) => false,
         })

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use russh::keys::PublicKey;
-
 use super::super::error::SshError;
 use super::super::gate::GatedStream;
 use super::super::peer::{Accepts, Reading, config};
@@ -27,9 +25,8 @@ impl Ssh {
             shared,
             ..
         } = &*self.connection;
-        let host_key = PublicKey::from_openssh(&target.host_key)
-            .map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
-        let config = Arc::new(config(host_key.algorithm(), &Reading::Within));
+        let host_key = shared.host_key.now();
+        let config = Arc::new(config(host_key.key().algorithm(), &Reading::Within));
         let entering = async {
             let Ok(channel) = handle.channel_open_session().await else {
                 return Err(self.why_ended().await);

@@ -98,10 +98,7 @@ async fn xdrives_settings_are_the_first_that_sshd_reads_whatever_its_own_file_sa
             printed.contains("permitrootlogin without-password"),
             "{printed}"
         );
-        assert!(
-            printed.contains("/etc/ssh/xdrive_host_ed25519"),
-            "{printed}"
-        );
+        assert!(printed.contains("/etc/ssh/xdrive_host_ecdsa"), "{printed}");
     }
     // sshd reads that again.
     machine.login().await;

@@ -15,7 +15,7 @@ use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage};
 use xdrive::host::{ClientLock, LockOrder, MountOrder, Role};
 use xdrive::ids::{Generation, VolumeId};
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
-use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
+use xdrive::ssh::{HostKey, PublicHostKey, Ssh, Target, UserKey};
 
 use harness::cloud::plane;
 use harness::{DEADLINE, id};
@@ -240,6 +240,11 @@ impl Machine {
     ) -> Result<ClientLock, ScriptError> {
         let host = Host::contact(self.login().await).await?.0;
         hold(&host, client, role, lease).await
+    }
+
+    /// From now on it is known by this key.
+    pub(super) fn is_known_by(&mut self, key: &PublicHostKey) {
+        self.target.host_key = key.to_string();
     }
 
     pub(super) fn target(&self) -> (Target, String) {

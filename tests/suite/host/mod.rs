@@ -11,6 +11,7 @@ mod containers;
 mod gpus;
 mod jupyter;
 mod kept;
+mod keys;
 mod lease;
 mod leaving;
 mod machine;

@@ -27,6 +27,7 @@ mod gc;
 mod global_options;
 mod gpus;
 mod help;
+mod host_keys;
 mod images;
 mod ingress;
 mod joining;

@@ -1,0 +1,97 @@
+//! A host's own key: made on the host when it is first claimed, in place of the launch key, which is
+//! in user data for as long as the instance lives.
+//!
+//! Until the tag has been read back with the new key, the host offers both: whatever ends this in
+//! between, a client that has read either logs in, and the next claim goes on.
+
+use std::time::Duration;
+
+use super::SshHosts;
+use super::attached::Link;
+use crate::drive::tags;
+use crate::ec2::Instance;
+use crate::ids::InstanceId;
+use crate::retry::retry;
+use crate::ssh::{PublicHostKey, Ssh, SshError};
+
+/// The pauses before the new key is tried, or the tag read, again: sshd takes a moment to read its
+/// settings, and EC2 to repeat what was written.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_millis(300),
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+];
+
+impl SshHosts {
+    /// Has a claimed host make its own key, where it has not yet. A host that cannot, or whose tag cannot
+    /// be written, keeps both until the next claim: a line says so.
+    pub(super) async fn renew_host_key(&mut self, host: &Instance) {
+        let is_due = |link: &Link| link.launch_key && link.is_held();
+        if !self.links.get(&host.id).is_some_and(is_due) {
+            return;
+        }
+        if let Err(why) = self.try_to_renew(host).await {
+            let id = host.id.after("the");
+            self.login.ingress().print_once(&format!(
+                "{id} keeps the SSH host key that is in its user data, until it is claimed again: {why}"
+            ));
+        }
+    }
+
+    async fn try_to_renew(&mut self, host: &Instance) -> Result<(), String> {
+        let (ssh, scripts) = self.link(&host.id).ok_or("the connection was lost")?;
+        let (ssh, scripts) = (ssh.clone(), scripts.clone());
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let own = scripts
+            .make_host_key()
+            .await
+            .map_err(|error| text(&error))?;
+        if !own.is_own() {
+            return Err("its new key is of another kind than asked for".to_owned());
+        }
+        self.try_key(host, &own).await?;
+        self.record(&host.id, &own).await?;
+        // Only what was read back is certain to be what others read.
+        ssh.expect(own.clone());
+        self.login.renewed.insert(host.id.clone(), own.clone());
+        let settled = scripts.settle_host_key(&own).await;
+        settled.map_err(|error| text(&error))?;
+        if let Some(link) = self.links.get_mut(&host.id) {
+            link.launch_key = false;
+        }
+        Ok(())
+    }
+
+    /// Logs in by the new key: a tag that names it must not lock anybody out.
+    async fn try_key(&self, host: &Instance, own: &PublicHostKey) -> Result<(), String> {
+        let mut target = self.login.target(host)?;
+        target.host_key = own.to_string();
+        let key = self.login.key().private();
+        let is_early = |tried: &Result<Ssh, SshError>| {
+            matches!(
+                tried,
+                Err(SshError::WrongHostKey(_) | SshError::Unreachable(..))
+            )
+        };
+        let tried = retry(&PAUSES, is_early, || Ssh::connect(&target, key)).await;
+        tried.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Writes the tag, and reads it back.
+    async fn record(&self, host: &InstanceId, own: &PublicHostKey) -> Result<(), String> {
+        let (ec2, text) = (&self.context.ec2, own.to_string());
+        let tags = tags::own_host_key(&text);
+        let written = ec2.tag(host.as_str(), &tags).await;
+        written.map_err(|error| error.to_string())?;
+        let is_stale = |read: &Result<Option<Instance>, _>| match read {
+            Ok(Some(there)) => tags::host_key(&there.tags) != Some(&text),
+            _ => false,
+        };
+        match retry(&PAUSES, is_stale, || ec2.instance(host)).await {
+            Ok(Some(there)) if tags::host_key(&there.tags) == Some(&text) => Ok(()),
+            Ok(_) => Err("EC2 does not show the tag that was written".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

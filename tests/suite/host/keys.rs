@@ -1,0 +1,98 @@
+//! The host's keys: the launch key, and the one that the host makes in its place.
+
+use std::time::Duration;
+
+use xdrive::ssh::{PublicHostKey, Ssh, SshError, Target};
+
+use super::machine::Machine;
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Whether the host is known by `key`: nobody listens for a moment while sshd reads its settings.
+async fn is_known_by(machine: &Machine, key: &str) -> bool {
+    let (target, user_key) = machine.target();
+    let host_key = key.to_owned();
+    let target = Target { host_key, ..target };
+    for _ in 0..100 {
+        match Ssh::connect(&target, &user_key).await {
+            Ok(_) => return true,
+            Err(SshError::WrongHostKey(_)) => return false,
+            Err(SshError::Unreachable(..)) => tokio::time::sleep(PAUSE).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the host does not answer");
+}
+
+async fn has_launch_key(machine: &Machine) -> bool {
+    machine.host.look().await.unwrap().launch_key
+}
+
+/// sshd reads its settings a moment after it was told to.
+async fn until_known_by(machine: &Machine, key: &str) {
+    for _ in 0..100 {
+        if is_known_by(machine, key).await {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    panic!("the host is not known by {key}");
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_is_known_by_both_keys_until_its_own_is_settled_and_then_by_that_alone() {
+    let mut machine = Machine::boot().await;
+    let launch = machine.target().0.host_key;
+    assert!(has_launch_key(&machine).await);
+
+    let own: PublicHostKey = machine.host.make_host_key().await.unwrap();
+    assert!(own.is_own(), "{own}");
+    until_known_by(&machine, &own.to_string()).await;
+    assert!(is_known_by(&machine, &launch).await);
+
+    // A client that ended here is followed by one that reads either: also after a reboot.
+    machine.reboot().await;
+    assert!(has_launch_key(&machine).await);
+    until_known_by(&machine, &own.to_string()).await;
+    assert_eq!(machine.host.make_host_key().await.unwrap(), own);
+    assert!(is_known_by(&machine, &launch).await);
+
+    let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+    let refused = machine.host.settle_host_key(&other.parse().unwrap()).await;
+    assert!(refused.is_err(), "another key than the host's own");
+    assert!(has_launch_key(&machine).await);
+
+    for _ in 0..2 {
+        machine.host.settle_host_key(&own).await.unwrap();
+        assert!(!has_launch_key(&machine).await);
+        assert!(is_known_by(&machine, &own.to_string()).await);
+        assert!(!is_known_by(&machine, &launch).await);
+    }
+    // The connection over which it was made goes on, and a repeated request changes nothing.
+    assert_eq!(machine.host.make_host_key().await.unwrap(), own);
+    machine
+        .sh("! grep -rqs PRIVATE /etc/ssh/xdrive_host_ecdsa")
+        .await;
+
+    machine.is_known_by(&own);
+    machine.reboot().await;
+    assert!(!has_launch_key(&machine).await);
+    assert!(!is_known_by(&machine, &launch).await);
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn an_image_that_was_made_of_a_host_has_not_its_key() {
+    let machine = Machine::boot().await;
+    let own = machine.host.make_host_key().await.unwrap();
+    machine.host.settle_host_key(&own).await.unwrap();
+    // As its copy boots, with other user data.
+    machine
+        .sh("echo another > /var/lib/xdrive/host; sh /var/lib/cloud/instance/boothooks/part-001")
+        .await;
+    machine.sh("systemctl try-reload-or-restart ssh.service sshd.service; ! ls /etc/ssh/xdrive_host_ed25519 2> /dev/null").await;
+    let launch = machine.target().0.host_key;
+    until_known_by(&machine, &launch).await;
+    assert!(!is_known_by(&machine, &own.to_string()).await);
+}
