@@ -8,6 +8,8 @@
 mod arrival;
 mod attached;
 mod client_line;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 pub(crate) mod ingress;
 pub(crate) mod lease;
 mod login;

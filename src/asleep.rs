@@ -12,6 +12,8 @@ mod blocks;
 mod containers;
 mod ext4;
 mod files;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod kept;
 mod layers;
 mod reader;

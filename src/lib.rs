@@ -82,6 +82,16 @@
 //! | [`clock`], [`quote`] | time as an argument; quoting for a shell |
 //! | `retry` | the retry of a call while its answer is not final |
 //! | [`local`] | the EC2 in a folder: API, store, a plane of paper or of namespaces and disks, and setup |
+//! | `fuzzing` | the readers of foreign input as a fuzzer calls them; in its build alone |
+
+// Cargo is told nothing of it: its manifest is the key to what was compiled before.
+#![cfg_attr(
+    not(fuzzing),
+    expect(
+        unexpected_cfgs,
+        reason = "`fuzzing` is set by the fuzzer's build alone"
+    )
+)]
 
 pub(crate) mod access;
 pub(crate) mod asleep;
@@ -93,6 +103,8 @@ pub mod config;
 pub mod drive;
 pub mod ec2;
 pub mod failure;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod host;
 pub mod ids;
 pub(crate) mod launch;

@@ -25,6 +25,8 @@ pub(crate) mod watch;
 
 use std::sync::Arc;
 
+#[cfg(fuzzing)]
+pub(crate) use rules::fuzzing;
 use state::State;
 
 pub(crate) use order::{Copying, Order, Sync};

@@ -17,7 +17,7 @@ pub(super) fn read(blocks: Blocks) -> Result<Vec<OnRecord>, SftpError> {
     on_record(&fs).map_err(failed)
 }
 
-fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Error> {
+pub(super) fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Error> {
     let asleep = |name, source| OnRecord {
         name,
         state: ContainerState::Asleep,

@@ -63,18 +63,23 @@ pub(super) fn mounts(fs: &Ext4, name: Option<&ContainerName>) -> Result<Vec<Moun
         let mut parts = line.split(|byte| *byte == b':');
         let (_mode, host, container) = (parts.next()?, parts.next()?, parts.next()?);
         Some(Mount {
-            names: names(container),
+            names: names(container)?,
             path: joined(b"/work", host),
         })
     });
     Ok(mounts.collect())
 }
 
-/// The names on a path in the container.
-fn names(path: &[u8]) -> Vec<Vec<u8>> {
+/// The names on a path in the container; none if one is no name, such as `..`: nothing is mounted there,
+/// and a listing with it would be refused as a whole.
+fn names(path: &[u8]) -> Option<Vec<Vec<u8>>> {
     let names = path.split(|byte| *byte == b'/');
     let names = names.filter(|name| !name.is_empty());
-    names.map(<[u8]>::to_vec).collect()
+    let is_name =
+        |name: &[u8]| !matches!(name, b"." | b"..") && name.len() <= 255 && !name.contains(&0);
+    names
+        .map(|name| is_name(name).then(|| name.to_vec()))
+        .collect()
 }
 
 /// `path` with `name` below it.
@@ -153,7 +158,7 @@ fn volume(point: &MountPoint) -> Option<Mount> {
     }
     let volumes = joined(DOCKER, b"volumes");
     Some(Mount {
-        names: names(point.destination.as_bytes()),
+        names: names(point.destination.as_bytes())?,
         path: joined(&joined(&volumes, name), b"_data"),
     })
 }

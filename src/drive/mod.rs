@@ -13,6 +13,8 @@
 //! drop a future in the middle of a call that changes the cloud.
 
 pub mod event;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod host_error;
 pub mod hosts;
 pub mod kept;

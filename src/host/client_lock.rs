@@ -90,7 +90,7 @@ pub enum HostEvent {
 
 impl HostEvent {
     /// Parses the text behind a line's `event=`; none if this version does not know the event.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
         Some(match kind {
             "notice" => {

@@ -115,23 +115,23 @@ impl Logs {
 
 /// Reads frames however they are split.
 #[derive(Default)]
-struct Frames(BytesMut);
+pub(super) struct Frames(BytesMut);
 
 #[derive(PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
-enum Frame {
+pub(super) enum Frame {
     Piece(Piece),
     /// There is nothing more.
     End,
 }
 
 impl Frames {
-    fn arrived(&mut self, data: &[u8]) {
+    pub(super) fn arrived(&mut self, data: &[u8]) {
         self.0.extend_from_slice(data);
     }
 
     /// The next frame; none before it is whole, an error if it is none.
-    fn next(&mut self) -> Result<Option<Frame>, ScriptError> {
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, ScriptError> {
         let Some(mut head) = self.0.get(..HEAD) else {
             return Ok(None);
         };

@@ -10,6 +10,8 @@ mod contact;
 pub mod container;
 mod early;
 pub mod facts;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 pub(crate) mod logs;
 mod mount;
 pub mod on_record;

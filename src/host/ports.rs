@@ -28,7 +28,7 @@ pub struct Listener {
 
 impl Listener {
     /// Parses the value of the fact `listening`.
-    fn parse(fact: &str) -> Option<Vec<Self>> {
+    pub(super) fn parse(fact: &str) -> Option<Vec<Self>> {
         let mut listeners: Vec<Self> = serde_json::from_str(fact).ok()?;
         for it in &mut listeners {
             // It is shown on terminals; a program may call itself anything.

@@ -8,6 +8,8 @@
 //! It never waits to send: the caller limits how many requests are under way.
 
 mod carried;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod listed;
 mod packet;
 mod served;
@@ -399,16 +401,14 @@ impl Sftp {
 
     /// Closes a file.
     pub(crate) async fn close(&self, file: &Handle) -> Result<(), SftpError> {
-        self.begin(kind::CLOSE, |body| body.text(&file.0))
-            .done()
-            .await
+        let asked = self.begin(kind::CLOSE, |body| body.text(&file.0));
+        asked.done().await
     }
 
     /// Removes a file or a link.
     pub(crate) async fn remove(&self, path: &[u8]) -> Result<(), SftpError> {
-        self.begin(kind::REMOVE, |body| body.text(path))
-            .done()
-            .await
+        let asked = self.begin(kind::REMOVE, |body| body.text(path));
+        asked.done().await
     }
 
     /// Removes an empty folder.

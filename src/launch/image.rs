@@ -6,6 +6,8 @@ mod context;
 mod devcontainer;
 mod dockerfile;
 mod folder;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 
 use std::path::{Path, PathBuf};
 

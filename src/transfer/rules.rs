@@ -1,5 +1,7 @@
 //! What git ignores (gitignore(5)) in a folder that is synchronized.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod glob;
 mod pattern;
 mod repository;

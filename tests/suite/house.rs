@@ -3,6 +3,7 @@
 
 mod circles;
 mod debug;
+mod fuzzing;
 mod orders;
 mod promises;
 
@@ -69,6 +70,13 @@ const ONLY: &[(&str, &[&str])] = &[
 
 /// Every room, and the rooms that it may know. `main` starts `cli`; the ground knows nothing.
 const MAY_KNOW: &[(&str, &[&str])] = &[
+    // In the fuzzer's build alone.
+    (
+        "fuzzing",
+        &[
+            "access", "asleep", "drive", "host", "launch", "report", "transfer",
+        ],
+    ),
     ("main", &["cli"]),
     (
         "cli",

@@ -158,6 +158,25 @@ fn a_folder_in_itself_or_in_two_places_ends_a_walk() {
     assert_eq!(shown(&tree, "a/b/file"), "file");
 }
 
+/// The fault: the listing had a name with a NUL, or `..`, and was refused as a whole.
+#[test]
+fn a_mount_at_what_is_no_name_is_none() {
+    let fill = |root: &Path| {
+        with_a_volume(root);
+        let config = "docker/containers/id/config.v2.json";
+        let record = fs::read_to_string(root.join(config)).unwrap();
+        let record = record.replace("tion\":\"/data\"", "tion\":\"/da\\u0000ta\"");
+        write(root, config, record);
+        let long = "x".repeat(256);
+        let record = format!("rw:a:/a\0b\nrw:a:/..\nrw:a:/.\nrw:a:/{long}\nrw:a:/kept\n");
+        write(root, "xdrive/mounts", record);
+        write(root, "work/a/file", "file");
+    };
+    let tree = tree(fill, "").unwrap();
+    assert_eq!(names(&tree, "/"), ["data", "etc", "kept", "work"]);
+    assert_eq!(shown(&tree, "/kept/file"), "file");
+}
+
 #[test]
 fn a_record_of_terabytes_is_refused_and_not_read() {
     let fill = |root: &Path| {

@@ -105,6 +105,10 @@ impl FromStr for Requirements {
                 _ => return Err(InvalidRequirements(format!("{what:?} is no resource"))),
             }
         }
+        // Written again it would be nothing, which is refused.
+        if resources == Resources::default() {
+            return Err(InvalidRequirements(format!("{text:?} requires nothing")));
+        }
         Ok(Self::AtLeast(resources))
     }
 }

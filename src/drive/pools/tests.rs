@@ -410,6 +410,9 @@ fn what_is_no_type_and_no_need_is_no_wish() {
         "a b.c",
         "cpus=x",
         "disks=3",
+        // The fault: these were taken, and written as a text that is refused.
+        "cpus=0",
+        "cpus=0,memory=0,gpus=0",
     ] {
         assert!(text.parse::<Requirements>().is_err(), "{text}");
     }

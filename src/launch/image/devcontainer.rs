@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path, caller: Caller<'_>) -> anyhow::Result<Build> {
     parse(&text, path, caller)
 }
 
-fn parse(text: &str, path: &Path, caller: Caller<'_>) -> anyhow::Result<Build> {
+pub(super) fn parse(text: &str, path: &Path, caller: Caller<'_>) -> anyhow::Result<Build> {
     let value: Value = serde_json::from_str(&plain(text)).context("it is not JSON")?;
     let Value::Object(given) = value else {
         bail!("it is not an object");
@@ -304,7 +304,7 @@ impl Reader<'_> {
 }
 
 /// The JSON without comments, and without commas before a closing bracket.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.trim_start_matches('\u{feff}');
     while let Some(first) = rest.chars().next() {
