@@ -13,7 +13,8 @@
 # What each reads and promises is in the file `fuzzing.rs` of its room. Inputs that reach something new are
 # kept in target/fuzz/TARGET/corpus for the next time. An input that breaks a promise, hangs or takes too
 # much memory is target/fuzz/TARGET/crash-…, timeout-… or oom-…: it is named, and this script fails. One
-# input again: fuzz.sh TARGET FILE…
+# input again: fuzz.sh TARGET FILE… (those of ext4 change the file systems in target/fuzz/ext4/images, which
+# are kept). What was found becomes a test of its room.
 #
 # The fuzzer is LLVM's libFuzzer, by a stable compiler. Needs a C++ compiler, git and e2fsprogs.
 set -eu
@@ -53,11 +54,13 @@ build() {
     sed -n 's/.*"name":"fuzz".*"executable":"\([^"]*\)".*/\1/p'
 }
 
-# The file systems that inputs of `ext4` change, the same ones each time: each byte of an input names
-# a place in one of them.
+# The file systems that inputs of `ext4` change. They are made once: an input names places in one of
+# them, and means nothing without it.
 images() {
-  mkdir -p "$images" "$folder/files"
+  [ ! -e "$images" ] || return 0
   files=$folder/files
+  rm -rf "$images.new" "$files"
+  mkdir -p "$images.new" "$files"
   mkdir -p "$files/work/a/b" "$files/many" "$files/etc"
   nth=0
   while [ "$nth" -lt 60 ]; do
@@ -88,8 +91,9 @@ images() {
     echo 'jw -r 3004-3005'
     echo jc
   } >"$folder/commands"
-  debugfs -w -f "$folder/commands" "$images/4" >/dev/null 2>&1
+  debugfs -w -f "$folder/commands" "$images.new/4" >/dev/null 2>&1
   image 5 -t ext4 -O ^metadata_csum,^has_journal,^extent,^64bit
+  mv "$images.new" "$images"
 }
 
 # What a container has on a drive, in the folder $1.
@@ -113,9 +117,8 @@ END
 
 # Makes the image $1, by what else mke2fs is told: 4 MiB, most of it nothing.
 image() {
-  path=$images/$1
+  path=$images.new/$1
   shift
-  rm -f "$path"
   E2FSPROGS_FAKE_TIME=1000000000 MKE2FS_SKIP_PROGRESS=1 mke2fs -q -F -b 1024 -N 400 \
     -U 01234567-89ab-cdef-0123-456789abcdef \
     -E hash_seed=01234567-89ab-cdef-0123-456789abcdef,nodiscard \

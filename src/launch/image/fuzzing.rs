@@ -50,9 +50,9 @@ pub(crate) fn parse(input: &[u8]) {
         let text = mount.to_string();
         assert!(!text.contains(char::is_control), "{text:?}");
         assert!(!text.split([':', '/']).any(|it| it == ".."), "{text:?}");
-        // The mode comes first for the host, and last where people write it.
+        // For the host the mode comes first, and the path is below /work.
         let (mode, paths) = text.split_once(':').expect("a mode");
-        let again = format!("{paths}:{mode}").parse();
+        let again = format!("/work/{paths}:{mode}").parse();
         assert_eq!(again.as_ref(), Ok(mount), "{text:?}");
     }
     for forward in &build.forwards {
