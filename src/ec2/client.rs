@@ -13,7 +13,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_ec2::config::interceptors::FinalizerInterceptorContextRef;
-use aws_sdk_ec2::config::retry::{RetryConfig, RetryPartition};
+use aws_sdk_ec2::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use aws_sdk_ec2::config::timeout::TimeoutConfig;
 use aws_sdk_ec2::config::{Intercept, StalledStreamProtectionConfig};
 use aws_sdk_ec2::error::{ProvideErrorMetadata, SdkError};
@@ -172,9 +172,13 @@ impl Ec2 {
             .interceptor(https.clone());
         patient.set_endpoint_url(at("EC2"));
         let patient = patient.build();
+        // The adaptive mode slows down for each throttled call, so retries of those cost nothing of the
+        // retry budget: calls side by side would have used it up before they are slow enough.
+        let paced = TokenBucket::builder().throttling_retry_cost(0).build();
+        let paced = RetryPartition::custom("xdrive-ebs").token_bucket(paced);
         let mut ebs = aws_sdk_ebs::config::Builder::from(config)
             .retry_config(RetryConfig::adaptive().with_max_attempts(BLOCK_ATTEMPTS))
-            .retry_partition(partition("xdrive-ebs"))
+            .retry_partition(paced.build())
             .interceptor(Trace);
         ebs.set_endpoint_url(at("EBS"));
         let mut connect = aws_sdk_ec2instanceconnect::config::Builder::from(config)
