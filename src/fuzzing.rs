@@ -45,9 +45,9 @@ fn facts(input: &[u8]) {
 }
 
 fn runs(input: &[u8]) {
-    host::fuzzing::runs(input)
-        .iter()
-        .for_each(|text| show(text));
+    for text in host::fuzzing::runs(input) {
+        show(&text);
+    }
 }
 
 /// Shows a text as every other one is: a terminal obeys nothing in it.

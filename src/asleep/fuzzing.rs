@@ -50,14 +50,14 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
 
 /// A disk: the bytes of a base with some changed, or those of the input and zeros.
 #[derive(Clone)]
-struct Bytes {
-    bytes: Rc<[u8]>,
+struct Changed {
+    own: Rc<[u8]>,
     base: Option<&'static Base>,
     changes: Rc<Vec<(usize, Vec<u8>)>>,
     reads: Rc<Cell<u32>>,
 }
 
-impl Disk for Bytes {
+impl Disk for Changed {
     fn read(&mut self, start: u64, into: &mut [u8]) -> Result<(), String> {
         self.reads.set(self.reads.get() + 1);
         assert!(self.reads.get() < READS, "a disk is read without an end");
@@ -66,9 +66,12 @@ impl Disk for Bytes {
             return Err("beyond its end".to_owned());
         }
         let start = usize::try_from(start).map_err(|error| error.to_string())?;
-        let bytes = self.base.map_or(&*self.bytes, |base| &base.bytes);
-        let own = bytes.get(start.min(bytes.len())..).unwrap_or_default();
-        for (into, byte) in into.iter_mut().zip(own.iter().chain(std::iter::repeat(&0))) {
+        let bytes = self.base.map_or(&*self.own, |base| &base.bytes);
+        let found = bytes.get(start.min(bytes.len())..).unwrap_or_default();
+        for (into, byte) in into
+            .iter_mut()
+            .zip(found.iter().chain(std::iter::repeat(&0)))
+        {
             *into = *byte;
         }
         for (at, change) in self.changes.iter() {
@@ -83,7 +86,7 @@ impl Disk for Bytes {
 }
 
 /// The disk of an input: its first byte is the base, if that is one; then come changes.
-fn disk(input: &[u8]) -> Option<Bytes> {
+fn disk(input: &[u8]) -> Option<Changed> {
     let (first, mut rest) = input.split_first()?;
     let base = BASES.get(usize::from(*first));
     let mut changes = Vec::new();
@@ -103,8 +106,8 @@ fn disk(input: &[u8]) -> Option<Bytes> {
             rest = after;
         }
     }
-    Some(Bytes {
-        bytes: rest.into(),
+    Some(Changed {
+        own: rest.into(),
         base,
         changes: Rc::new(changes),
         reads: Rc::default(),

@@ -44,12 +44,11 @@ impl<'a> Answers<'a> {
         let body = &self.rest[..length.min(self.rest.len())];
         self.rest = &self.rest[body.len()..];
         let kind = match how >> 5 {
-            0 | 1 => kind::EXTENDED_REPLY,
+            0 | 1 | 6 => kind::EXTENDED_REPLY,
             2 => kind::STATUS,
             3 => kind::DATA,
             4 => 104,
             5 => 2,
-            6 => kind::EXTENDED_REPLY,
             _ => return Some(body.to_vec()),
         };
         let whole = u32::try_from(body.len() + 5).ok()?.to_be_bytes();

@@ -2,12 +2,13 @@
 //! whose answers are the right ones.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command};
 
 use super::FILE;
 use super::pattern::Patterns;
@@ -17,8 +18,8 @@ struct Git {
     top: PathBuf,
     /// The folders that were made, a new one for each file of rules: git reads each file once.
     made: u64,
-    asked: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    asked: PipeWriter,
+    answers: BufReader<PipeReader>,
     _child: Child,
 }
 
@@ -40,13 +41,16 @@ impl Git {
         let made = git(&["init", "-q"]).status();
         assert!(made.expect("git is here").success(), "a repository");
         let mut asking = git(&["check-ignore", "--stdin", "-z", "-v", "-n", "--no-index"]);
-        let asking = asking.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = asking.spawn().expect("git is here");
+        let (input, asked) = io::pipe().expect("a pipe");
+        let (answers, output) = io::pipe().expect("a pipe");
+        // It ends with the input, and is waited for by nobody: the fuzzer ends then, too.
+        asking.stdin(input).stdout(output);
+        let child = asking.spawn().expect("git is here");
         Some(Self {
             top,
             made: 0,
-            asked: child.stdin.take()?,
-            answers: BufReader::new(child.stdout.take()?),
+            asked,
+            answers: BufReader::new(answers),
             _child: child,
         })
     }
@@ -78,7 +82,8 @@ impl Git {
 }
 
 thread_local! {
-    static GITS: RefCell<[Option<Option<Git>>; 2]> = const { RefCell::new([None, None]) };
+    /// By whether case does not count.
+    static GITS: RefCell<BTreeMap<bool, Option<Git>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 /// A path that git and a file system take.
@@ -119,7 +124,7 @@ pub(crate) fn compare(input: &[u8]) {
         return;
     }
     GITS.with_borrow_mut(|gits| {
-        let git = gits[usize::from(folds)].get_or_insert_with(|| Git::start(folds));
+        let git = gits.entry(folds).or_insert_with(|| Git::start(folds));
         if let Some(git) = git {
             let right = git.ignores(rules, path, is_folder);
             let rules = rules.escape_ascii();
