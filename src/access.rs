@@ -219,7 +219,10 @@ impl SshHosts {
             ssh: made.ssh,
             host: made.host,
             lease: None,
-            launch_key: contact.launch_key,
+            // A host that is to close has no time for it.
+            has_launch_key: contact.launch_key
+                && contact.closing.is_none()
+                && contact.notice.is_none(),
             files: made.files,
         };
         self.links.insert(host.id.clone(), link);

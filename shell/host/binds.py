@@ -102,7 +102,10 @@ def make(work, place=None):
             refuse(b"the mount %s is neither a folder nor a file" % path)
         sys.stdout.buffer.writelines(folder + b"\n" for folder in made)
         if place:
-            bind(found, b"%s/%d" % (place, number))
+            try:
+                bind(found, b"%s/%d" % (place, number))
+            except OSError as error:
+                refuse(b"the mount %s cannot be made: %s" % (path, os.fsencode(str(error))))
         os.close(found)
 
 

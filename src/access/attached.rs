@@ -32,8 +32,8 @@ pub(super) struct Link {
     pub(super) ssh: Ssh,
     pub(super) host: Host,
     pub(super) lease: Option<Lease>,
-    /// Whether the host had its launch key when it was contacted.
-    pub(super) launch_key: bool,
+    /// Whether the host had its launch key when it was contacted, and nothing else to do.
+    pub(super) has_launch_key: bool,
     pub(super) arrival: Arrival,
     /// The connection for files that is being opened beside it.
     pub(super) files: Option<EarlySibling>,

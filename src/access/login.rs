@@ -190,9 +190,20 @@ impl Login {
     /// Reads the tag again: the host may have made its own key since. Returns whether `target` has that
     /// now.
     async fn learn_own_key(&mut self, host: &InstanceId, target: &mut Target) -> bool {
-        let there = self.ec2.instance(host).await.ok().flatten();
-        let recorded = there.as_ref().and_then(|there| tags::host_key(&there.tags));
-        let Some(own) = own_key_since(&target.host_key, recorded) else {
+        let refused = &target.host_key;
+        if !refused
+            .parse()
+            .is_ok_and(|key: PublicHostKey| key.is_of_launch())
+        {
+            return false;
+        }
+        // EC2 may take a moment to repeat what was written.
+        let recorded = retry(&PAUSES, Option::is_none, async || {
+            let there = self.ec2.instance(host).await.ok().flatten();
+            let recorded = there.as_ref().and_then(|there| tags::host_key(&there.tags));
+            own_key_since(refused, recorded)
+        });
+        let Some(own) = recorded.await else {
             return false;
         };
         target.host_key = own.to_string();

@@ -6,8 +6,11 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
+
 use super::SshHosts;
 use super::attached::Link;
+use super::login::LATE;
 use crate::drive::tags;
 use crate::ec2::Instance;
 use crate::ids::InstanceId;
@@ -23,15 +26,21 @@ const PAUSES: [Duration; 4] = [
     Duration::from_secs(3),
 ];
 
+/// How long it may take in all, while nobody waits for anything else of the host: some ten round trips,
+/// two calls to EC2 and two moments of sshd's.
+const LIMIT: Duration = Duration::from_secs(20);
+
 impl SshHosts {
     /// Has a claimed host make its own key, where it has not yet. A host that cannot, or whose tag cannot
     /// be written, keeps both until the next claim: a line says so.
     pub(super) async fn renew_host_key(&mut self, host: &Instance) {
-        let is_due = |link: &Link| link.launch_key && link.is_held();
+        let is_due = |link: &Link| link.has_launch_key && link.is_held();
         if !self.links.get(&host.id).is_some_and(is_due) {
             return;
         }
-        if let Err(why) = self.try_to_renew(host).await {
+        // Wherever it is cut off, the host keeps both.
+        let renewed = timeout(LIMIT, self.try_to_renew(host)).await;
+        if let Err(why) = renewed.unwrap_or_else(|_| Err(LATE.to_owned())) {
             let id = host.id.after("the");
             self.login.ingress().print_once(&format!(
                 "{id} keeps the SSH host key that is in its user data, until it is claimed again: {why}"
@@ -52,13 +61,13 @@ impl SshHosts {
         }
         self.try_key(host, &own).await?;
         self.record(&host.id, &own).await?;
-        // Only what was read back is certain to be what others read.
+        // Whoever reads the tag later reads this one, or asks again.
         ssh.expect(own.clone());
         self.login.renewed.insert(host.id.clone(), own.clone());
         let settled = scripts.settle_host_key(&own).await;
         settled.map_err(|error| text(&error))?;
         if let Some(link) = self.links.get_mut(&host.id) {
-            link.launch_key = false;
+            link.has_launch_key = false;
         }
         Ok(())
     }

@@ -128,8 +128,7 @@ impl Ssh {
 
     /// Opens a second connection to the same host: what stalls one does not stall the other.
     pub async fn sibling(&self) -> Result<Self, SshError> {
-        let Connection { target, shared, .. } = &*self.connection;
-        Self::open(target, shared.clone(), Reading::Steady, None).await
+        self.beside(Reading::Steady, None).await
     }
 
     /// As [`Ssh::sibling`], to carry forwarded connections; the channels that the host opens are passed
@@ -138,16 +137,14 @@ impl Ssh {
         &self,
         accepts: Option<Accepts>,
     ) -> Result<(Self, Arc<Carrier>), SshError> {
-        let Connection { target, shared, .. } = &*self.connection;
-        let carrier = Arc::new(Carrier::new(&shared.unread));
+        let carrier = Arc::new(Carrier::new(&self.connection.shared.unread));
         let reading = Reading::Carrier(carrier.gate());
-        let ssh = Self::open(target, shared.clone(), reading, accepts).await?;
+        let ssh = self.beside(reading, accepts).await?;
         Ok((ssh, carrier))
     }
 
     pub(super) async fn gated_sibling(&self, gate: Arc<Gate>) -> Result<Self, SshError> {
-        let Connection { target, shared, .. } = &*self.connection;
-        Self::open(target, shared.clone(), Reading::Shell(gate), None).await
+        self.beside(Reading::Shell(gate), None).await
     }
 
     async fn open(

@@ -52,6 +52,7 @@ impl End {
 }
 
 /// The channels that a host may open, and their receiver. Any others are refused.
+#[derive(Clone)]
 pub(super) enum Accepts {
     /// For connections to a port that was asked for there.
     Ports(Inbox),
@@ -60,6 +61,7 @@ pub(super) enum Accepts {
 }
 
 /// The receiver of channels that a host opens: so many at a time.
+#[derive(Clone)]
 pub(super) struct Inbox {
     opened: mpsc::UnboundedSender<Opened>,
     places: Arc<Semaphore>,
@@ -244,7 +246,7 @@ fn printable(words: &str) -> String {
 }
 
 /// How a connection is read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Reading {
     /// Without a pause.
     Steady,

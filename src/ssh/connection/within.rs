@@ -1,19 +1,59 @@
-//! A connection within another one: to an SSH server that a command on the host is.
+//! Connections beside another one, to the same host, and within one: to an SSH server that a command
+//! on the host is.
+//!
+//! Where the other one was verified by the host's launch key, another client may have had the host make
+//! its own since: then that connection is asked for it, which is the host's.
 
 use std::sync::Arc;
 
+use tokio::time::timeout;
+
 use super::super::error::SshError;
 use super::super::gate::GatedStream;
+use super::super::key::PublicHostKey;
 use super::super::peer::{Accepts, Reading, config};
 use super::super::unread::Carrier;
 use super::{Connection, LOGIN, Ssh};
 
+/// Prints the public half of the host's own key, which `shell/host/host_key` leaves there.
+const OWN_KEY: &str = "cat /etc/ssh/xdrive_host_ed25519.pub";
+
 impl Ssh {
+    /// Connects to the same host.
+    pub(super) async fn beside(
+        &self,
+        reading: Reading,
+        accepts: Option<Accepts>,
+    ) -> Result<Self, SshError> {
+        let Connection { target, shared, .. } = &*self.connection;
+        let opened = Self::open(target, shared.clone(), reading.clone(), accepts.clone()).await;
+        match opened {
+            Err(SshError::WrongHostKey(_)) if self.learns_own_key().await => {
+                Self::open(target, shared.clone(), reading, accepts).await
+            }
+            opened => opened,
+        }
+    }
+
     /// Logs in to the SSH server that `command` runs on its standard streams, with the same user,
     /// key and host key. The channels that it opens are passed to `accepts`; without that they are
     /// refused. The connection ends with this one, and is held when `carrier`, which is that of this
     /// one, holds it.
     pub(in crate::ssh) async fn within(
+        &self,
+        command: &str,
+        carrier: &Carrier,
+        accepts: Option<Accepts>,
+    ) -> Result<Self, SshError> {
+        match self.enter(command, carrier, accepts.clone()).await {
+            Err(SshError::WrongHostKey(_)) if self.learns_own_key().await => {
+                self.enter(command, carrier, accepts).await
+            }
+            entered => entered,
+        }
+    }
+
+    async fn enter(
         &self,
         command: &str,
         carrier: &Carrier,
@@ -38,6 +78,21 @@ impl Ssh {
             Self::login(target, shared.clone(), config, stream, host_key, accepts).await
         };
         let late = |_| SshError::Unreachable(target.address, std::io::ErrorKind::TimedOut.into());
-        tokio::time::timeout(LOGIN, entering).await.map_err(late)?
+        timeout(LOGIN, entering).await.map_err(late)?
+    }
+
+    /// Whether the host, known by its launch key until now, has its own; it is known by that then.
+    async fn learns_own_key(&self) -> bool {
+        let expected = &self.connection.shared.host_key;
+        if !expected.now().is_of_launch() {
+            return false;
+        }
+        let Ok(Ok(answer)) = timeout(LOGIN, self.run(OWN_KEY, b"")).await else {
+            return false;
+        };
+        let own = String::from_utf8(answer.stdout).ok();
+        let own = own.and_then(|text| text.trim_end().parse().ok());
+        let own = own.filter(PublicHostKey::is_own);
+        own.map(|own| expected.set(own)).is_some()
     }
 }
