@@ -256,7 +256,8 @@ impl Session<'_> {
             Ending::Exit(code) => &[i32::from(code)],
             Ending::Checkpoint | Ending::Joined => &[0],
             Ending::Terminated => &[143, 0],
-            Ending::Killed => &[137, 0],
+            // 255 where the host of a session that slept closes as this one comes.
+            Ending::Killed => &[137, 0, 255],
             Ending::Remade | Ending::CutRemaking => &[137],
             // 75 for a session that EC2 ended; 255 if the host was gone before its notice arrived.
             Ending::Notice => &[75, 255],
