@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use russh::keys::key::safe_rng;
 use russh::keys::ssh_key::LineEnding;
-use russh::keys::ssh_key::private::Ed25519Keypair;
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PrivateKey, PublicKey};
 
 use crate::quote;
@@ -188,8 +187,7 @@ impl std::fmt::Debug for HostKey {
 impl HostKey {
     /// A new pair.
     pub fn generate() -> Result<Self, KeyError> {
-        let key = PrivateKey::random(&mut safe_rng(), LAUNCH);
-        let (private, public) = halves(&key.map_err(|error| unmade(&error))?)?;
+        let (private, public) = generate(LAUNCH, "")?;
         Ok(Self { private, public })
     }
 }
@@ -245,29 +243,14 @@ impl PublicHostKey {
     }
 }
 
-/// A new ed25519 pair: private and public half, in OpenSSH's forms.
-fn generate(comment: &str) -> Result<(String, String), KeyError> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| KeyError::Make(error.to_string()))?;
-    let mut key = PrivateKey::from(Ed25519Keypair::from_seed(&seed));
+/// A new pair: private and public half, in OpenSSH's forms.
+fn generate(algorithm: Algorithm, comment: &str) -> Result<(String, String), KeyError> {
+    let made = |error: russh::keys::ssh_key::Error| KeyError::Make(error.to_string());
+    let mut key = PrivateKey::random(&mut safe_rng(), algorithm).map_err(made)?;
     key.set_comment(comment);
-    halves(&key)
-}
-
-fn halves(key: &PrivateKey) -> Result<(String, String), KeyError> {
-    let private = key
-        .to_openssh(LineEnding::LF)
-        .map_err(|error| unmade(&error))?
-        .to_string();
-    let public = key
-        .public_key()
-        .to_openssh()
-        .map_err(|error| unmade(&error))?;
+    let private = key.to_openssh(LineEnding::LF).map_err(made)?.to_string();
+    let public = key.public_key().to_openssh().map_err(made)?;
     Ok((private, public))
-}
-
-fn unmade(error: &russh::keys::ssh_key::Error) -> KeyError {
-    KeyError::Make(error.to_string())
 }
 
 enum Creation {
@@ -287,7 +270,7 @@ fn create(path: &Path) -> Result<(), Creation> {
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    let (private, _) = generate("xdrive").map_err(Creation::Key)?;
+    let (private, _) = generate(Algorithm::Ed25519, "xdrive").map_err(Creation::Key)?;
     // The file is whole and private before it gets its name, and never replaces another process's.
     let mut file = tempfile::Builder::new()
         .prefix(".key-")
