@@ -12,6 +12,9 @@ use crate::running::{Ended, Running};
 use crate::site::Site;
 use harness::pace::Pace;
 
+/// The error of a session whose host has closed by itself.
+const LEASE_ENDED: &str = "error: the host closed the drive: the lease ended";
+
 /// The shortest lease, for `--keep`.
 const KEEP: &str = "10s";
 /// By when a host with that lease has mostly closed.
@@ -256,8 +259,9 @@ impl Session<'_> {
             Ending::Exit(code) => &[i32::from(code)],
             Ending::Checkpoint | Ending::Joined => &[0],
             Ending::Terminated => &[143, 0],
-            // 255 where the host of a session that slept closes as this one comes.
-            Ending::Killed => &[137, 0, 255],
+            // The host of a session that slept may close as this one comes.
+            Ending::Killed if lead.stderr.contains(LEASE_ENDED) => &[255],
+            Ending::Killed => &[137, 0],
             Ending::Remade | Ending::CutRemaking => &[137],
             // 75 for a session that EC2 ended; 255 if the host was gone before its notice arrived.
             Ending::Notice => &[75, 255],
