@@ -158,7 +158,7 @@ fn check(entry: &Entry) {
     assert!(entry.target.len() <= 4096, "a target is too long");
 }
 
-/// What a name is: it leads nowhere else.
+/// Checks that a name leads nowhere else.
 fn name(name: &[u8]) {
     assert!(!matches!(name, b"" | b"." | b".."), "{name:?}");
     assert!(name.len() <= 255, "{name:?}");

@@ -25,7 +25,7 @@ const LIMIT: usize = 16 * 1024;
 pub struct BootOrder {
     /// The private half of the host's launch key, in OpenSSH's format.
     pub host_private_key: String,
-    /// Its public half (`ecdsa-sha2-nistp256 AAAA…`), the one in the instance's tag.
+    /// The public half of that (`ecdsa-sha2-nistp256 AAAA…`), the one in the instance's tag.
     pub host_public_key: String,
     /// The keys that may log in, a line each.
     pub authorized_keys: String,

@@ -123,7 +123,7 @@ async fn converse(input: &[u8]) {
     tokio::join!(ask, answers.serve(&mut queue, &waiting));
 }
 
-/// One request of the client's.
+/// A request of the client's.
 async fn request(sftp: &Sftp, asked: u8) -> Result<(), SftpError> {
     let handle = Handle(Bytes::from_static(b"h"));
     match asked % 14 {

@@ -188,7 +188,7 @@ async fn before_docker_starts(machine: &Machine, commands: &str) {
         .await;
 }
 
-/// What is mounted on the host for Docker to mount.
+/// The mounts on the host that are there for Docker.
 const BOUND: &str = "grep -o ' /run/xdrive/mounts/[^ ]*' /proc/self/mountinfo || :";
 
 /// The fault: Docker looked up the path that the host had checked.
