@@ -29,7 +29,7 @@ pub(super) const DEFAULT_REGION: &str = "us-east-1";
 pub(super) const REGIONS: [&str; 4] = ["eu-central-1", "us-east-1", "us-east-2", "us-west-2"];
 /// The default VPC.
 pub(super) const VPC: &str = "vpc-00000000000000001";
-/// Its addresses.
+/// The default VPC's addresses.
 pub(super) const VPC_CIDR: &str = "172.31.0.0/16";
 /// The VPC's main route table.
 pub(super) const ROUTES: &str = "rtb-00000000000000001";
@@ -53,11 +53,11 @@ pub(super) const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
 /// A zone of the region, with the default subnet in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Zone {
-    /// Such as `us-east-1a`.
+    /// The zone's name, such as `us-east-1a`.
     pub(super) name: String,
-    /// Such as `use1-az1`.
+    /// The zone's id, such as `use1-az1`.
     pub(super) id: String,
-    /// Its default subnet.
+    /// The id of the zone's default subnet.
     pub(super) subnet: String,
     /// The subnet's addresses.
     pub(super) cidr: String,
@@ -137,7 +137,7 @@ pub(super) fn zones(region: &str) -> Vec<Zone> {
 /// A type of instance.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InstanceType {
-    /// Such as `t3.micro`.
+    /// The type's name, such as `t3.micro`.
     pub(super) name: &'static str,
     /// Virtual CPUs.
     pub(super) vcpus: u32,
@@ -145,9 +145,9 @@ pub(super) struct InstanceType {
     pub(super) memory: u32,
     /// `x86_64` or `arm64`.
     pub(super) architecture: &'static str,
-    /// Its graphics card.
+    /// The type's graphics card.
     pub(super) gpu: Option<Gpu>,
-    /// Its hypervisor, which decides how it sees its volumes.
+    /// The hypervisor, which decides how the instance sees its volumes.
     pub(super) hypervisor: Hypervisor,
     /// On demand, in millionths of a dollar an hour.
     price: u32,
@@ -167,11 +167,11 @@ pub(super) enum Hypervisor {
 /// The graphics card of an instance type; there is one in each, or a part of one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gpu {
-    /// Such as `NVIDIA`.
+    /// The manufacturer, such as `NVIDIA`.
     pub(super) manufacturer: &'static str,
-    /// Such as `T4`.
+    /// The card's name, such as `T4`.
     pub(super) name: &'static str,
-    /// Its share of the card: 1, or a part such as 0.125.
+    /// The instance's share of the card: 1, or a part such as 0.125.
     pub(super) part: f64,
     /// Memory in MiB.
     pub(super) memory: u32,
@@ -306,7 +306,7 @@ impl InstanceType {
         TYPES.iter().find(|kind| kind.name == name)
     }
 
-    /// Its graphics card, if NVIDIA made it.
+    /// The type's graphics card, if NVIDIA made it.
     pub(super) fn nvidia(&self) -> Option<Gpu> {
         self.gpu.filter(|gpu| gpu.manufacturer == "NVIDIA")
     }
@@ -332,7 +332,7 @@ impl Hypervisor {
         }
     }
 
-    /// Its name in `DescribeInstanceTypes`.
+    /// The hypervisor's name in `DescribeInstanceTypes`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Nitro => "nitro",

@@ -1,4 +1,4 @@
-//! One change of the world: lock, read, catch up, act, write.
+//! A change of the world: lock, read, catch up, act, write.
 //!
 //! A change that touches the data plane writes its intent to the state file first
 //! ([`Change::effect`]). If this process dies, the next holder of the lock finds the intent and

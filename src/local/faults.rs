@@ -29,7 +29,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// One call of `action` fails with `code` (HTTP `status`), nothing carried out.
+    /// A fault that makes one call of `action` fail with `code` (HTTP `status`), nothing carried
+    /// out.
     #[must_use]
     pub fn new(action: &str, status: u16, code: &str, message: &str) -> Self {
         Self {

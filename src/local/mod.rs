@@ -55,7 +55,7 @@ pub struct OpenOptions {
     pub dir: PathBuf,
     /// Paper or real. A directory is one of them for good.
     pub plane: Arc<dyn Plane>,
-    /// Its clock.
+    /// The clock that all times of this EC2 are read from.
     pub clock: Clock,
     /// The settings that override the directory's `settings.toml`.
     pub settings: Settings,
@@ -235,7 +235,7 @@ impl Local {
         &self.0.credentials
     }
 
-    /// Its region's name, such as `us-east-1`.
+    /// The region's name, such as `us-east-1`.
     #[must_use]
     pub fn region(&self) -> &str {
         &self.0.region
@@ -286,7 +286,7 @@ impl Local {
         self.0.boots.get(kind).copied().unwrap_or_default()
     }
 
-    /// Its clock.
+    /// The clock that all times of this EC2 are read from.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.0.clock
@@ -298,7 +298,7 @@ impl Local {
         self.0.store.dir()
     }
 
-    /// Its table of delays.
+    /// The table of delays: how long each change of state takes.
     #[must_use]
     pub fn delays(&self) -> &Delays {
         &self.0.delays

@@ -151,7 +151,8 @@ fn yes() -> bool {
 }
 
 impl Instance {
-    /// Its state at `at`; `None` before its launch. The end of its listing is not known here.
+    /// The instance's state at `at`; `None` before its launch. The end of its listing is not known
+    /// here.
     pub(super) fn state(&self, at: Timestamp) -> Option<InstanceState> {
         let reached = |ending: Option<Ending>, over, under_way| {
             let ending = ending.filter(|ending| ending.since <= at)?;
@@ -195,14 +196,14 @@ impl Instance {
         self.last_end().filter(begun).or(self.stop.filter(begun))
     }
 
-    /// Its termination: begun, or to come by an interruption.
+    /// The instance's termination: begun, or to come by an interruption.
     fn last_end(&self) -> Option<Ending> {
         let interrupted = |interruption: Interruption| Ending::by_itself(interruption.at);
         self.termination
             .or_else(|| self.interruption().map(interrupted))
     }
 
-    /// Its interruption, if it was announced.
+    /// The interruption of a Spot instance, if it was announced.
     pub(super) fn interruption(&self) -> Option<Interruption> {
         self.spot.as_ref()?.interruption
     }
@@ -243,7 +244,8 @@ impl Attachment {
         self.attaching <= at && self.detached.is_none_or(|detached| at < detached)
     }
 
-    /// Its status at `at` as EC2 writes it; after `patience`, a `detaching` one is `busy`.
+    /// The attachment's status at `at` as EC2 writes it; after `patience`, a `detaching` one is
+    /// `busy`.
     pub(super) fn status(&self, at: Timestamp, patience: std::time::Duration) -> &'static str {
         match (self.detaching.filter(|since| *since <= at), self.detached) {
             (Some(since), None) if since + patience < at => "busy",
@@ -272,7 +274,7 @@ pub(super) struct Volume {
     pub(super) kind: String,
     pub(super) iops: Option<u32>,
     pub(super) throughput: Option<u32>,
-    /// Its initialization rate from its snapshot, in MiB a second.
+    /// The rate at which the volume is initialized from its snapshot, in MiB a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) initialization: Option<u32>,
     pub(super) encrypted: bool,
@@ -297,7 +299,7 @@ pub(super) struct Volume {
 }
 
 impl Volume {
-    /// Its attachment at `at`.
+    /// The volume's attachment at `at`.
     pub(super) fn attachment(&self, at: Timestamp) -> Option<&Attachment> {
         self.attachments
             .iter()
@@ -305,7 +307,7 @@ impl Volume {
             .find(|attachment| attachment.holds(at))
     }
 
-    /// Its attachment at `at`, to be changed.
+    /// The volume's attachment at `at`, to be changed.
     pub(super) fn attachment_mut(&mut self, at: Timestamp) -> Option<&mut Attachment> {
         self.attachments
             .iter_mut()
@@ -313,7 +315,7 @@ impl Volume {
             .find(|attachment| attachment.holds(at))
     }
 
-    /// Its state at `at` as EC2 writes it; `None` if it does not exist then.
+    /// The volume's state at `at` as EC2 writes it; `None` if it does not exist then.
     pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {
         let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
         if at < self.created || past(self.deleted) {
@@ -360,8 +362,8 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Its state at `at` as EC2 writes it; `None` if it does not exist then. A deleted one lingers
-    /// in the state it had.
+    /// The snapshot's state at `at` as EC2 writes it; `None` if it does not exist then. A deleted
+    /// one lingers in the state it had.
     pub(super) fn state(&self, at: Timestamp) -> Option<&'static str> {
         let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
         if at < self.started || past(self.deleted) {
@@ -388,7 +390,7 @@ pub(super) struct Group {
     pub(super) tags: Tags,
 }
 
-/// One rule of a security group: one protocol, one range of ports, one range of addresses.
+/// A rule of a security group: one protocol, one range of ports, one range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rule {
     pub(super) id: String,
@@ -404,7 +406,7 @@ pub(super) struct Rule {
 #[serde(transparent)]
 pub(super) struct Tags(Vec<TagEdit>);
 
-/// One change of one tag; no value is its deletion.
+/// A change of one tag; no value is its deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct TagEdit {
     at: Timestamp,

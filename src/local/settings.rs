@@ -67,10 +67,10 @@ pub enum PlaneKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plan {
-    /// It can launch every type.
+    /// The paid plan, which can launch every type.
     #[default]
     Paid,
-    /// It can launch the free tier's types only.
+    /// The free plan, which can launch the free tier's types only.
     Free,
 }
 
@@ -100,11 +100,11 @@ impl Boots {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Its region's name; `us-east-1` by default.
+    /// The region's name; `us-east-1` by default.
     pub region: Option<String>,
     /// Paper or real; real by default.
     pub plane: Option<PlaneKind>,
-    /// Which table of delays; fast by default.
+    /// The table of delays; fast by default.
     pub delays: Option<Preset>,
     /// How stale lists are, in milliseconds; the table's by default.
     pub stale_lists_ms: Option<u64>,
@@ -196,7 +196,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// These settings, and those of `base` where one is absent here.
+    /// Merges two settings: a setting that is absent here is taken from `base`.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         Self {

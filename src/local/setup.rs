@@ -25,7 +25,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 pub use computer::{Unmet, check, packages};
 
-/// What is built.
+/// A part of the computer's setup that a script builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The image of new drives, with `JupyterLab`.
@@ -37,14 +37,14 @@ pub enum Part {
 /// Why a part could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// Its script failed.
+    /// The script that builds the part failed.
     #[error("{}: {why}{}", part.name(), indented(output))]
     Script {
-        /// What it builds.
+        /// The part that the script builds.
         part: Part,
         /// The step that failed.
         why: String,
-        /// What it printed last, but for its error and hint.
+        /// The last lines of the script's output, without its error and hint.
         output: Vec<String>,
         /// The script's hint.
         hint: Option<String>,
@@ -55,7 +55,7 @@ pub enum SetupError {
 }
 
 impl Part {
-    /// Its name for people.
+    /// The part's name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -132,7 +132,8 @@ pub async fn build<T>(
 struct Builder {
     part: Part,
     child: Child,
-    /// It and all that it starts; no other process group gets the terminal's signals for it.
+    /// The process group of the script and all that it starts; no other group gets the terminal's
+    /// signals for it.
     group: Option<Pid>,
 }
 

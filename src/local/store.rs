@@ -31,7 +31,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         cause: serde_json::Error,
     },
     /// The state file is gone, though the directory was in use.
@@ -47,7 +47,7 @@ pub enum StoreError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The file's format.
         found: u32,
     },
     /// Written by an earlier version, in a format that this one does not read.
@@ -59,7 +59,7 @@ pub enum StoreError {
     Older {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The file's format.
         found: u32,
     },
     /// The operating system refused.
@@ -67,9 +67,9 @@ pub enum StoreError {
     Io {
         /// The operation.
         what: &'static str,
-        /// Its file.
+        /// The operation's file.
         path: PathBuf,
-        /// Its error.
+        /// The operating system's error.
         cause: std::io::Error,
     },
 }

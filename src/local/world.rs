@@ -34,7 +34,7 @@ pub(super) enum Intent {
     Interrupt { instance: String },
 }
 
-/// Everything in the state file.
+/// The whole content of the state file.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(Debug))]
 #[serde(deny_unknown_fields)]
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// This world's time, given the clock's. It never runs backwards, since resources made before
+    /// The world's time, given the clock's. It never runs backwards, since resources made before
     /// would not exist yet.
     pub(super) fn now(&self, clock: Timestamp) -> Timestamp {
         if self.last <= clock {
@@ -241,8 +241,8 @@ impl World {
         }
     }
 
-    /// What must exist on the data plane: instances with a machine, volumes and snapshots with a
-    /// file.
+    /// The ids of the resources that must exist on the data plane: instances with a machine, then
+    /// volumes, then snapshots with a file.
     pub(super) fn standing(&self) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
         let instances = self
             .instances

@@ -186,7 +186,7 @@ fn blocks(reading: &Reading<'_>, id: &str, snapshot: &Snapshot) -> Result<Vec<u3
     Ok(reading.inner.plane.blocks(id)?)
 }
 
-/// One whole block.
+/// Reads a whole block of a snapshot: the superblock that its record describes, else the plane's.
 fn content(
     reading: &Reading<'_>,
     id: &str,

@@ -14,14 +14,14 @@ pub(super) struct Filters<'a>(Vec<(String, Vec<&'a str>)>);
 
 /// The values of a resource for a filter.
 pub(super) enum Field {
-    /// Its values; without any it never matches.
+    /// The values that are compared with the filter's; a resource without any never matches.
     Values(Vec<String>),
     /// There is no such filter.
     Unknown,
 }
 
 impl Field {
-    /// One value.
+    /// A field with a single value.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "callers have owned and borrowed values alike"
@@ -30,7 +30,7 @@ impl Field {
         Self::Values(vec![value.to_string()])
     }
 
-    /// One value, or none.
+    /// A field with a single value, or without any.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "callers have owned and borrowed values alike"
@@ -129,7 +129,7 @@ impl<'a> Filters<'a> {
     }
 }
 
-/// One element of a pattern.
+/// An element of a pattern with wildcards.
 #[derive(Clone, Copy)]
 enum Glob {
     Any,

@@ -157,7 +157,7 @@ fn subnet(world: &World, instance: &Instance) -> Option<String> {
         .map(|zone| zone.subnet)
 }
 
-/// One instance as EC2 writes it.
+/// An instance's element in `DescribeInstances` and `RunInstances`, as EC2 writes it.
 pub(super) fn item(
     world: &World,
     id: &str,

@@ -15,7 +15,7 @@ pub(super) enum Run {
     Write(fn(Request<'_>, &mut Change<'_>) -> Answer),
 }
 
-/// One row of the table.
+/// A row of the table: a call that is served, and its parameters.
 pub(super) struct Call {
     pub(super) name: &'static str,
     /// The answer's root element.
@@ -53,7 +53,7 @@ const PERMISSIONS: &[&str] = &[
     "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
     "IpPermissions.#.Ipv6Ranges.#.Description",
 ];
-/// One rule in short.
+/// An ingress rule in the short form, as parameters of the call itself.
 const PERMISSION: &[&str] = &["IpProtocol", "FromPort", "ToPort", "CidrIp"];
 
 /// All calls.

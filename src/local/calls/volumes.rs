@@ -272,7 +272,7 @@ fn field(
     }
 }
 
-/// One volume as EC2 writes it.
+/// A volume's element in `DescribeVolumes` and `CreateVolume`, as EC2 writes it.
 fn item(id: &str, volume: &Volume, at: Timestamp, delays: &Delays) -> Vec<Xml> {
     let attachment = volume.attachment(at);
     let mut item = vec![

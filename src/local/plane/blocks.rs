@@ -36,7 +36,7 @@ pub(super) fn list(disks: &Disks, snapshot: &str) -> Result<Vec<u32>, PlaneError
     }
 }
 
-/// One whole block of a snapshot.
+/// Reads a whole block of a snapshot.
 pub(super) fn read(disks: &Disks, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError> {
     let path = disks.existing(snapshot)?;
     let reading = || format!("reading {}", path.display());

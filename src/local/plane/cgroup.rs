@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::PlaneError;
 
-/// One mounted hierarchy of the host.
+/// A mounted cgroup hierarchy of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hierarchy {
     /// Where it is mounted.

@@ -56,7 +56,7 @@ impl Console {
     }
 }
 
-/// Both sides of a terminal.
+/// A pseudo-terminal: the host's side and the machine's.
 #[derive(Debug)]
 struct Terminal {
     host: OwnedFd,

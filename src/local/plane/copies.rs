@@ -24,7 +24,7 @@ use super::{PlaneError, loops};
 
 /// The nominal size of the XFS, in bytes. It occupies only what is in it.
 const STORE: u64 = 1 << 40;
-/// Its name until it is complete.
+/// The XFS file's name until it is complete.
 const HALF_STORE: &str = "disks.xfs.half";
 /// Below this much free space nothing is begun, in bytes: a file system in a file that finds no
 /// room for its own records in the middle of a write shuts down.

@@ -210,7 +210,8 @@ pub(super) fn unplug_all(dir: &Path, folder: &Folder) -> Result<(), PlaneError> 
     Ok(())
 }
 
-/// One call at a time plugs in or out, over all processes on this state directory.
+/// Takes the lock under which disks are attached and detached: one call at a time, over all
+/// processes on this state directory.
 pub(super) fn lock(dir: &Path) -> Result<File, PlaneError> {
     let take = || -> anyhow::Result<File> {
         let file = File::options()

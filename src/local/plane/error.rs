@@ -17,7 +17,7 @@ pub enum PlaneError {
     /// A prerequisite is missing on this computer: which one, and what to do.
     #[error("{0}")]
     Missing(String),
-    /// Anything else.
+    /// Any other failure, such as an error of the operating system.
     #[error(transparent)]
     Other(#[from] anyhow::Error),
 }

@@ -43,7 +43,7 @@ pub(super) struct Plug {
     pub due: BootTime,
 }
 
-/// One instance's folder.
+/// The folder of an instance.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -97,12 +97,12 @@ impl Folder {
         self.path.join("pci")
     }
 
-    /// What of its root file system differs from the machine tree.
+    /// The layer of the root file system in which it differs from the machine tree.
     pub(super) fn upper(&self) -> PathBuf {
         self.path.join("upper")
     }
 
-    /// Its root disk, there or not.
+    /// The path of the root disk, whether the file exists or not.
     pub(super) fn disk(&self) -> PathBuf {
         self.path.join("root.img")
     }

@@ -44,9 +44,9 @@ impl Default for Gpu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// It is in the image.
+    /// Part of the image.
     Ready,
-    /// It is built at the first boot, by a unit that takes a while.
+    /// Built at the first boot, by a unit that takes a while.
     Late,
     /// The unit succeeds, and no driver answers.
     Never,

@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Guest {
     child: Child,
-    /// Its process 1.
+    /// Process 1 of the guest.
     pub init: Process,
 }
 

@@ -16,10 +16,10 @@ const LOCKS: &str = "/run/lock";
 pub(super) enum HostLock {
     /// Addresses, routes, interfaces.
     Network,
-    /// Which loop devices are free.
+    /// The list of free loop devices.
     Loops,
-    /// What is mounted. A new mount namespace is a copy of the host's until it has moved into its
-    /// own root: to unmount meanwhile would leave the copy mounted.
+    /// The host's table of mounts. A new mount namespace is a copy of the host's until it has moved
+    /// into its own root: to unmount meanwhile would leave the copy mounted.
     Mounts,
 }
 

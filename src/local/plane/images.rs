@@ -16,7 +16,7 @@ use super::PlaneError;
 pub struct Image {
     /// `ami-…`.
     pub id: String,
-    /// Its name.
+    /// The image's name.
     pub name: String,
     /// When it was built.
     pub built: Timestamp,

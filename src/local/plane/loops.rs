@@ -22,7 +22,7 @@ pub(super) struct Loop {
     pub device: PathBuf,
     /// The file behind it.
     pub file: PathBuf,
-    /// Its device number.
+    /// The loop device's number.
     pub number: Dev,
 }
 

@@ -10,9 +10,9 @@ pub struct Machine {
     pub instance: String,
     /// The tree it runs (`ami-…`, as `DescribeImages` lists it).
     pub image: String,
-    /// Its instance type: for the metadata service, and for the names of its disks.
+    /// The instance type: for the metadata service, and for the names of the machine's disks.
     pub instance_type: String,
-    /// Its zone, for the metadata service.
+    /// The zone, for the metadata service.
     pub zone: String,
     /// User data, decoded from base64; may be gzip.
     #[serde(skip)]
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Machine {
 /// A machine that is up.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Up {
-    /// Its address, reachable from this computer.
+    /// The machine's address, reachable from this computer.
     pub address: std::net::Ipv4Addr,
     /// The supervisor's process id.
     pub supervisor: u32,

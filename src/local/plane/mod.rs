@@ -148,7 +148,7 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// The blocks of a snapshot that may hold data, in order; on paper there are none.
     fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError>;
 
-    /// One whole block of a snapshot; all zeros where nothing was ever written.
+    /// Reads a whole block of a snapshot; all zeros where nothing was ever written.
     fn block(&self, snapshot: &str, index: u32) -> Result<Vec<u8>, PlaneError>;
 
     /// The last 64 KiB that the instance wrote to its console; kept after its end.

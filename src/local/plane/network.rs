@@ -24,9 +24,9 @@ const MAC: &str = "02:0a";
 /// An instance's place in the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Network {
-    /// Its address.
+    /// The instance's address.
     pub address: Ipv4Addr,
-    /// Its interface's link address.
+    /// The link address of the instance's interface.
     pub mac: String,
 }
 

@@ -11,9 +11,9 @@ use super::Up;
 /// A process of this computer: its number and when it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Process {
-    /// Its number.
+    /// The process's id.
     pub pid: u32,
-    /// Its start in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
+    /// The process's start in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
     pub started: u64,
 }
 

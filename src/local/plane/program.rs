@@ -49,7 +49,7 @@ pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
     Ok(command)
 }
 
-/// What the plane runs on any computer, each with its Debian package.
+/// The programs that the plane runs on any computer, each with its Debian package.
 pub(in crate::local) fn programs() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     PROGRAMS.iter().chain([&MKFS])
 }

@@ -33,7 +33,7 @@ pub struct RealPlane {
 }
 
 impl RealPlane {
-    /// That of the state directory `dir`.
+    /// Creates the plane of the state directory `dir`.
     #[must_use]
     pub fn new(dir: PathBuf, program: PathBuf, cache: PathBuf) -> Self {
         Self {

@@ -32,9 +32,9 @@ use super::{gpu, guest};
 pub(super) enum Report {
     /// The instance's process 1 runs, or is due later and lacks nothing.
     Up(Up),
-    /// It does not run, as this computer lacks something.
+    /// Not up: this computer lacks something.
     Missing(String),
-    /// It does not run.
+    /// Not up, for any other reason.
     Failed(String),
 }
 

@@ -18,7 +18,7 @@ pub(in crate::local) type Context = BTreeMap<String, Vec<String>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document(Vec<Statement>);
 
-/// What a document says of a request.
+/// The decision of a document about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     /// A statement allows it, and none denies it.
@@ -58,7 +58,7 @@ enum Part {
     Is(char),
 }
 
-/// One key of one operator.
+/// A condition: a key, an operator and the values to compare with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Condition {
     operator: Operator,

@@ -1,4 +1,4 @@
-//! What building needs of this computer, and what of that it lacks.
+//! The needs of a build on this computer, and which of them it lacks.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,14 +26,14 @@ const KEYRING_FILE: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// pip, or what makes an environment that has it.
 const PIP: (&str, &str) = ("pip or venv for Python", "python3-venv");
 
-/// What this computer lacks.
+/// The needs that this computer does not meet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unmet {
     /// Whether root is needed, and this is another user.
     pub root: bool,
-    /// What no package helps against, a sentence each.
+    /// Reasons that no package helps against, a sentence each.
     pub reasons: Vec<String>,
-    /// What is not installed, with the Debian package that has it.
+    /// Programs that are not installed, each with the Debian package that has it.
     pub missing: Vec<(&'static str, &'static str)>,
 }
 
@@ -91,7 +91,8 @@ pub fn check(cache: &Path) -> Result<(), Unmet> {
     }
 }
 
-/// What this computer lacks. `refusals` tries what root may not do on every computer.
+/// Finds the needs that this computer does not meet. `refusals` tries what root may not do on every
+/// computer.
 fn look(cache: &Path, is_root: bool, refusals: impl FnOnce() -> Vec<String>) -> Unmet {
     let mut unmet = Unmet {
         root: !is_root,
@@ -165,7 +166,7 @@ fn has_pip() -> bool {
     answer.is_ok_and(|status| status.success())
 }
 
-/// The folder that is there of `cache` and those above it, and the bytes that are free in it.
+/// The nearest existing folder of `cache` and its ancestors, and its free bytes.
 fn room(cache: &Path) -> Option<(&Path, u64)> {
     let folder = cache.ancestors().find(|folder| folder.exists())?;
     let system = rustix::fs::statvfs(folder).ok()?;

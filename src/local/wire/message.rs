@@ -1,4 +1,4 @@
-//! What all protocols here share: a parsed request, the parts of an answer, and an error.
+//! The parts that all protocols here share: a parsed request, the parts of an answer, and an error.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};

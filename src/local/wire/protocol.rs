@@ -61,7 +61,7 @@ impl Service {
         if is_sts { Self::Sts } else { Self::Ec2 }
     }
 
-    /// Its name in a credential scope.
+    /// The service's name in a credential scope.
     pub(super) fn signing_name(self) -> &'static str {
         match self {
             Self::Ec2 => "ec2",
@@ -241,7 +241,7 @@ impl Service {
         }
     }
 
-    /// This service's error for a signature that is not accepted: EC2 reveals nothing about the key
+    /// The service's error for a signature that is not accepted: EC2 reveals nothing about the key
     /// or the secret, STS everything, and JSON services have codes of their own.
     pub(super) fn refuse(self, refusal: &Refusal) -> ApiError {
         let (status, code, message) = match self {

@@ -1,4 +1,4 @@
-//! One request in, one response out.
+//! Answers an HTTP request: one request in, one response out.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, DATE};

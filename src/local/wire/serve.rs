@@ -66,7 +66,7 @@ impl Server {
         })
     }
 
-    /// Its URL, such as `http://127.0.0.1:43125`.
+    /// The server's URL, such as `http://127.0.0.1:43125`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -34,16 +34,16 @@ pub(super) enum Refusal {
     Incomplete(String),
     /// The access key or the session token is unknown.
     UnknownKey,
-    /// It was signed for another date, region or service; has the expected scope.
+    /// The signature is for another date, region or service; has the expected scope.
     Scope(String),
-    /// It was signed too long ago, or too far in the future.
+    /// The signature was made too long ago, or too far in the future.
     Expired {
         /// When it was signed.
         signed: Timestamp,
         /// When it came.
         now: Timestamp,
     },
-    /// It was signed with another secret, or changed on the way.
+    /// The signature was made with another secret, or the request changed on the way.
     Mismatch,
 }
 

@@ -2,14 +2,14 @@
 
 use quick_xml::escape::escape;
 
-/// One XML element of an answer.
+/// An XML element of an answer.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Xml {
     /// The element's name.
     pub name: &'static str,
-    /// Its text; elements have text or children, not both.
+    /// The element's text; elements have text or children, not both.
     pub text: Option<String>,
-    /// Its children.
+    /// The element's children.
     pub children: Vec<Self>,
     /// Raw data in place of a document: a snapshot's block.
     pub data: Vec<u8>,

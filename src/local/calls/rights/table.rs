@@ -1,4 +1,4 @@
-//! What each call asks of the caller's policies: actions, resources, and the context of each.
+//! The rights that each call needs of its caller: actions, resources, and the context of each.
 //!
 //! The rows are AWS's own: Service Authorization Reference, *Actions, resources, and condition keys
 //! for Amazon EC2*, *… for Amazon Elastic Block Store*, *… for Amazon EC2 Instance Connect*, *… for
@@ -21,7 +21,7 @@ use crate::local::wire::ApiError;
 use crate::local::world::World;
 use crate::local::{Local, catalog};
 
-/// One question to the caller's policies.
+/// A question to the caller's policies: may this action be done to this resource?
 pub(super) struct Ask {
     pub(super) action: String,
     pub(super) resource: String,
@@ -32,11 +32,11 @@ pub(super) struct Ask {
 enum On {
     /// None: the whole service.
     Everything,
-    /// Those that the parameter names, with their tags.
+    /// The resources whose ids the parameter lists, with their tags.
     Named(&'static str, &'static str),
-    /// Those of this kind that the call makes, with the tags in the request.
+    /// The resources of this kind that the call creates, with the tags in the request.
     Made(&'static str),
-    /// Those that a launch uses and makes.
+    /// The resources that a launch uses and creates.
     Launch,
 }
 
@@ -168,8 +168,9 @@ const ROWS: &[(&str, &str, &[On])] = &[
     ("servicequotas", "GetServiceQuota", &[Everything]),
 ];
 
-/// What the call asks, in the order in which EC2 is taken to ask it. Calls that describe, and those
-/// that are in no row, ask for the whole of EC2; who calls (STS) needs no right.
+/// The questions that the call asks of the policies, in the order in which EC2 is taken to ask
+/// them. Calls that describe, and those that are in no row, ask for the whole of EC2; who calls
+/// (STS) needs no right.
 pub(super) fn asks(
     local: &Local,
     world: &World,
@@ -370,7 +371,7 @@ fn add(context: &mut Context, of: &str, tags: impl IntoIterator<Item = (String, 
     }
 }
 
-/// What the ids of a kind begin with.
+/// The prefix of a resource kind's ids.
 fn prefix(kind: &str) -> &'static str {
     match kind {
         "instance" => "i-",
