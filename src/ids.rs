@@ -100,8 +100,8 @@ id!(
     GroupId, "sg-", "a security group"
 );
 
-/// What an id names, for people: `whose` is all that comes before the kind, as `demo's` or
-/// `the drive's newest`.
+/// A resource in words for people: whose it is, its kind and its id. `whose` is all that comes
+/// before the kind, as `demo's` or `the drive's newest`.
 fn named(whose: impl fmt::Display, kind: &str, id: &str) -> String {
     format!("{whose} {kind} ({id})")
 }
@@ -110,20 +110,20 @@ macro_rules! resource {
     ($name:ident, $kind:literal) => {
         /// The id in a line for people, who read names before ids.
         impl $name {
-            /// Its drive's name, what it is, and the id: `demo's volume (vol-…)`.
+            /// The resource with its drive's name: `demo's volume (vol-…)`.
             #[must_use]
             pub fn of(&self, drive: impl fmt::Display) -> String {
                 self.after(format_args!("{drive}'s"))
             }
 
-            /// The same in a line that has named the drive: `its volume (vol-…)`.
+            /// The resource in a line that has named the drive: `its volume (vol-…)`.
             #[must_use]
             pub fn its(&self) -> String {
                 self.after("its")
             }
 
-            /// The same after other words, such as `demo's superseded`, or `the` where the drive's
-            /// name is not known.
+            /// The resource after other words, such as `demo's superseded`, or `the` where the
+            /// drive's name is not known.
             #[must_use]
             pub fn after(&self, words: impl fmt::Display) -> String {
                 named(words, $kind, &self.0)
@@ -264,10 +264,10 @@ pub struct DriveAt {
 /// The text that names neither a drive nor a generation of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDriveAt {
-    /// What stands before the `@` is no drive's name.
+    /// The part before the `@` is no drive's name.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// What stands behind the `@` is no generation.
+    /// The part behind the `@` is no generation.
     #[error("a generation is a number from 1, as in demo@12, not {0:?}")]
     Generation(String),
 }

@@ -58,8 +58,8 @@ pub fn term() -> String {
     std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
 }
 
-/// What programs draw by in this terminal, as `NAME=VALUE`: its type, and `COLORTERM` where that says
-/// that it has more colours than its type knows of.
+/// The variables that programs draw by in this terminal, as `NAME=VALUE`: its type, and `COLORTERM`
+/// where that says that it has more colours than its type knows of.
 #[must_use]
 pub fn variables() -> Vec<String> {
     let colours = std::env::var("COLORTERM").ok();

@@ -8,7 +8,7 @@ use super::{DriveAt, DriveName, Generation, InvalidName};
 /// The longest name, in bytes: it is a host name and a part of Docker's name of the container.
 const LONGEST: usize = 32;
 
-/// What the main container is called where a name has to stand.
+/// The main container's name, where a name has to stand.
 pub const MAIN: &str = "main";
 
 /// The name of a container that a drive has besides its main one: 1–32 lower-case letters, digits and
@@ -88,10 +88,10 @@ pub struct DriveIn<D> {
 /// The text that names neither a drive nor a container of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDriveIn<E> {
-    /// What stands before the `/` is no drive's name.
+    /// The part before the `/` is no drive's name.
     #[error(transparent)]
     Drive(E),
-    /// What stands behind the `/` is no container's name.
+    /// The part behind the `/` is no container's name.
     #[error(transparent)]
     Container(#[from] InvalidContainer),
 }
@@ -116,7 +116,8 @@ impl<D: FromStr> FromStr for DriveIn<D> {
 const DOTS: &str = "..";
 
 impl DriveIn<DriveName> {
-    /// It as one word, as Docker and OpenSSH have it: `DRIVE` or `DRIVE..CONTAINER`.
+    /// The drive and the container as one word, as Docker and OpenSSH have it: `DRIVE` or
+    /// `DRIVE..CONTAINER`.
     #[must_use]
     pub fn word(&self) -> String {
         match &self.container {

@@ -42,7 +42,7 @@ struct Offered {
     _next: UnreadQueue,
     /// The command that leads programs there to the agent.
     session: Session,
-    /// What they opened.
+    /// The channels that these programs opened.
     opened: mpsc::UnboundedReceiver<Opened>,
 }
 

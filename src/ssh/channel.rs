@@ -34,7 +34,7 @@ pub(crate) struct TerminalRequest {
 
 /// The two halves of one channel.
 pub(crate) struct Session {
-    /// What arrives; must be drained without pause.
+    /// The channel's incoming messages; must be drained without pause.
     pub(super) messages: ChannelReadHalf,
     pub(crate) sender: Sender,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Output {
     Stdout(Bytes),
     /// A piece of its standard error.
     Stderr(Bytes),
-    /// Its exit status; more output may follow.
+    /// The command's exit status; more output may follow.
     Status(u32),
 }
 
@@ -68,7 +68,7 @@ impl Session {
         Ok(output)
     }
 
-    /// Its two directions, for use at the same time.
+    /// Splits the session into its two directions, for use at the same time.
     pub(crate) fn split(self) -> (Outputs, Sender) {
         (Outputs(self.messages), self.sender)
     }

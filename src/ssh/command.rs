@@ -28,12 +28,12 @@ pub(super) const TAKEN: u32 = 91;
 /// The length of a frame's letter and length.
 const HEAD: usize = 5;
 
-/// One command of a host.
+/// A command that the host keeps for its callers, known by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteCommand {
     program: String,
     name: String,
-    /// What is started: the words after the name. None for one that is there.
+    /// The words after the name, which start the command. None to attach to one that is there.
     order: Option<String>,
 }
 
@@ -51,9 +51,9 @@ pub struct Offsets {
 /// A host's answer to an attach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It was started.
+    /// The command was started.
     New,
-    /// It was there.
+    /// The command was there already.
     Same {
         /// The bytes that follow: later ones of the outputs than requested if the host does not
         /// keep those any more.
@@ -61,7 +61,7 @@ pub(super) enum Answer {
         /// Whether the end of its input has arrived.
         is_input_over: bool,
     },
-    /// It is not there, and was not started.
+    /// No such command is there, and none was started.
     Gone,
 }
 
@@ -189,7 +189,7 @@ impl Sent<'_> {
     }
 }
 
-/// What a host sent: a whole frame, or a piece of one with output.
+/// A piece of a host's stream: a whole frame, or a part of one with output.
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(test, derive(Debug))]
 pub(super) enum Received {

@@ -1,4 +1,4 @@
-//! One SSH connection to a host whose key is known beforehand.
+//! An SSH connection to a host whose key is known beforehand.
 //!
 //! Owns connecting, the login, and commands that run to their end ([`Ssh::run`], [`Ssh::feed`]).
 //! It never prompts, never learns a host key, never connects twice: to wait for a host that boots,
@@ -420,7 +420,8 @@ impl Ssh {
         }
     }
 
-    /// What an agent has to know of this connection before it answers over it.
+    /// The session id and host key of this connection, which an agent has to know before it answers
+    /// over it.
     pub(super) fn agent_binding(&self) -> Option<&AgentSessionBinding> {
         self.connection.handle.agent_session_binding()
     }

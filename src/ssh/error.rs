@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 /// Why a connection or a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SshError {
-    /// Nothing listens there (yet), no packet comes back, or the connection ends before the login.
+    /// Nothing listens at the address (yet), no packet comes back, or the connection ends before
+    /// the login.
     #[error("cannot reach {0}: {1}")]
     Unreachable(SocketAddr, std::io::Error),
     /// The host has another key than the recorded one, and nothing was sent to it.

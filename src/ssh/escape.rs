@@ -23,7 +23,7 @@ pub enum Typed {
     Ask(Question),
     /// `~C`: a line to the session begins. Until it is asked or abandoned nothing is for the host.
     Line,
-    /// What of the line is shown as it is typed.
+    /// A piece of the line's echo, to be shown as it is typed.
     Echo(String),
     /// The line is given up.
     Abandoned,

@@ -40,7 +40,7 @@ impl FirstLine {
         }
     }
 
-    /// What was read so far, as text for an error.
+    /// The bytes read so far, as text for an error.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.read).trim().to_owned()
     }

@@ -137,7 +137,7 @@ impl<S> GatedStream<S> {
         }
     }
 
-    /// That of a connection within the one that `gate` holds.
+    /// Wraps a channel of the connection that `gate` holds: a shut gate stops the stream's clocks.
     pub(super) fn within(stream: S, gate: Arc<Gate>) -> Self {
         Self {
             is_within: true,

@@ -23,7 +23,7 @@ const LAUNCH: Algorithm = Algorithm::Ecdsa {
 /// Why the laptop's key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It could not be read or made.
+    /// The key file could not be read or made.
     #[error("cannot use the key {}: {error}", path.display())]
     Io {
         /// The key's file.
@@ -31,21 +31,21 @@ pub enum KeyError {
         /// The system's error.
         error: std::io::Error,
     },
-    /// Others than its owner may read it.
+    /// Others than the file's owner may read the key.
     #[error("the key {} can be read by others (mode {mode:04o})", path.display())]
     TooOpen {
         /// The key's file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The file's permission bits.
         mode: u32,
     },
-    /// It holds no unencrypted OpenSSH private key.
+    /// The file holds no unencrypted OpenSSH private key.
     #[error("{} holds no unencrypted OpenSSH private key", path.display())]
     Broken {
         /// The key's file.
         path: PathBuf,
     },
-    /// It holds an RSA or DSA key, with which xdrive cannot sign.
+    /// The key is RSA or DSA, with which xdrive cannot sign.
     #[error("the key {} is {algorithm}: xdrive logs in with ed25519 and ECDSA keys only", path.display())]
     Unsupported {
         /// The key's file.

@@ -6,14 +6,14 @@
 /// The longest line, in characters: a forward between two hosts with long names.
 const LONGEST: usize = 255;
 
-/// What becomes of a typed byte.
+/// The effect of a typed byte on the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Edit {
-    /// This is shown.
+    /// Text to show.
     Echo(String),
     /// The line is whole.
     Entered(String),
-    /// It is given up.
+    /// The line is given up.
     Abandoned,
 }
 

@@ -20,7 +20,7 @@ pub enum Interface {
     Loopback,
     /// All there are.
     All,
-    /// This one.
+    /// This address only.
     One(IpAddr),
 }
 
@@ -114,7 +114,7 @@ fn listen(interface: Interface, port: u16) -> io::Result<Listeners> {
     }
 }
 
-/// One listener for IPv4 and one for IPv6 where there is any, on the same port.
+/// Listens on 127.0.0.1 and, where the computer has IPv6, on `::1`, both on the same port.
 fn listen_on_both(port: u16) -> io::Result<Listeners> {
     let first = listen_on(Ipv4Addr::LOCALHOST.into(), port)?;
     let port = first.local_addr()?.port();

@@ -74,7 +74,7 @@ pub(super) struct Opened {
 }
 
 impl Inbox {
-    /// One with this many places, and what arrives there.
+    /// Creates an inbox for `places` connections at a time, and the receiver of those that open.
     pub(super) fn new(places: usize) -> (Self, mpsc::UnboundedReceiver<Opened>) {
         let (opened, receiver) = mpsc::unbounded_channel();
         let places = Arc::new(Semaphore::new(places));
@@ -250,16 +250,16 @@ fn printable(words: &str) -> String {
 pub(super) enum Reading {
     /// Without a pause.
     Steady,
-    /// One that a shell or command has for itself: held while its output is not taken.
+    /// A connection of a single shell or command: held while its output is not taken.
     Shell(Arc<Gate>),
-    /// One that carries forwarded connections: held while their readers catch up.
+    /// A connection that carries forwarded ones: held while their readers catch up.
     Carrier(Arc<Gate>),
-    /// One within a carrier: what holds that keeps its bytes away.
+    /// A connection inside a carrier: whatever holds the carrier keeps this one's bytes away too.
     Within,
 }
 
 impl Reading {
-    /// What holds it.
+    /// The gate that holds the connection, if any does.
     pub(super) fn gate(self) -> Option<Arc<Gate>> {
         match self {
             Self::Shell(gate) | Self::Carrier(gate) => Some(gate),

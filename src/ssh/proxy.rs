@@ -44,7 +44,7 @@ pub enum InvalidProxyCommand {
     /// There is nothing to run.
     #[error("the command is empty")]
     Empty,
-    /// It has an unknown `%` sequence.
+    /// The command has an unknown `%` sequence.
     #[error("{0} stands for nothing: there are %h, %p, %i and %%")]
     Unknown(String),
 }
@@ -107,16 +107,16 @@ impl ProxyCommand {
 pub struct ProxyFailure {
     /// How it ended, if it has, and its standard error.
     pub words: String,
-    /// Its state.
+    /// Whether the command still runs, and how it ended if not.
     pub end: ProxyEnd,
 }
 
 /// The state of a command that did not connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyEnd {
-    /// It still runs, and connects nothing.
+    /// The command still runs, and connects nothing.
     GoesOn,
-    /// It ended by itself.
+    /// The command ended by itself.
     Ended,
     /// There is no such command, or it cannot be run: a shell's exit status is 127 or 126 then
     /// (POSIX, *Shell Command Language*, 2.8.2).

@@ -23,7 +23,7 @@ use super::unread::{Carrier, UnreadQueue};
 /// The pause before the port is requested again, while the lost connection still holds it.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The other end of a port there.
+/// The local end of connections to a port on the host.
 #[derive(Debug, Clone)]
 pub enum Here {
     /// A host and port to connect to from here.
@@ -36,7 +36,7 @@ pub enum Here {
 /// the 1024 that a process may have open on most systems.
 const CONNECTIONS: usize = 512;
 
-/// What a connection to a service holds on its way, in bytes.
+/// The buffer of a connection to a service in this process, in bytes.
 const ON_ITS_WAY: usize = 64 << 10;
 
 /// The port that is wanted there, and where it leads from here.

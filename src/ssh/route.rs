@@ -79,7 +79,7 @@ impl Routes {
         &self.outer
     }
 
-    /// What its connections leave unread.
+    /// The count of bytes that local programs have not read yet of these connections.
     pub(super) fn carrier(&self) -> &Arc<Carrier> {
         &self.carrier
     }

@@ -56,7 +56,7 @@ pub struct Shell {
     raw: Option<Raw>,
 }
 
-/// What it is attached to on the host.
+/// The end on the host that the shell is attached to.
 #[derive(Clone)]
 enum Remote {
     Terminal(Terminal),
@@ -72,10 +72,10 @@ enum Ends {
 /// The result of [`Shell::attach`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Again {
-    /// It is attached again. So many bytes of output, and of errors, are lost: the host did not
-    /// keep them.
+    /// Attached again. So many bytes of output, and of errors, are lost: the host did not keep
+    /// them.
     Attached([u64; 2]),
-    /// It has ended.
+    /// The terminal or command on the host has ended.
     Gone,
 }
 

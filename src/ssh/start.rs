@@ -45,7 +45,7 @@ pub enum ShellError {
 
 /// A shell that was begun early, before the session knows that it needs it.
 pub(crate) struct Begun {
-    /// Its command, as one string for a shell.
+    /// The shell's command, as one string for a shell.
     command: String,
     session: Session,
     attached: Attached,

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, mpsc};
 use super::channel::CHUNK;
 use super::gate::Gate;
 
-/// What is read at once: with the head of a frame it fits into one packet.
+/// The most bytes read at a time: with the head of a frame they fit into one packet.
 const READ: usize = CHUNK - 16;
 /// The length in bytes at which a queue holds the gate: enough to keep a pipe busy, little to wait
 /// for after Ctrl-C.
@@ -140,7 +140,7 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     chunks: VecDeque<Bytes>,
-    /// What waits while something else is shown.
+    /// Output that waits while something else is shown.
     parked: Option<VecDeque<Bytes>>,
     /// Bytes that are queued or being written.
     length: usize,

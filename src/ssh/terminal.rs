@@ -10,7 +10,7 @@ use crate::quote::quote;
 /// The beginning of the first line.
 pub(super) const PREFIX: &str = "xdrive: terminal=";
 
-/// One terminal of a host.
+/// A terminal that the host keeps for its callers, known by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terminal {
     program: String,
@@ -21,12 +21,12 @@ pub struct Terminal {
 /// A terminal's answer to an attach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attached {
-    /// It was started.
+    /// The terminal was started.
     New,
-    /// It existed. Its output follows from this byte on: a later one than requested if the host
-    /// does not keep that any more.
+    /// The terminal was there already. Its output follows from this byte on: a later one than
+    /// requested if the host does not keep that any more.
     Same(u64),
-    /// It has ended, and its command with it.
+    /// The terminal has ended, and its command with it.
     Gone,
 }
 

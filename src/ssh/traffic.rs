@@ -21,7 +21,7 @@ pub(super) struct Traffic {
     is_over: Arc<watch::Sender<bool>>,
 }
 
-/// What one of them has carried, both ways.
+/// The bytes carried by one forwarded connection, in both directions.
 #[derive(Debug)]
 struct Carried {
     /// When it began. Times count from here, in milliseconds.
@@ -32,11 +32,11 @@ struct Carried {
     has_moved: AtomicBool,
 }
 
-/// One of them; it ends when this is dropped.
+/// The guard of a counted connection; dropping it ends the count.
 pub(super) struct Open(Arc<Carried>);
 
 impl Open {
-    /// So many bytes were delivered just now.
+    /// Counts bytes that were delivered just now.
     pub(super) fn moved(&self, bytes: usize) {
         let carried = &self.0;
         carried.bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What local programs have not read yet of their forwarded connections: counted, and capped.
+//! The bytes of forwarded connections that local programs have not read yet: counted, and capped.
 //!
 //! A channel is never left undrained, so that what a slow reader leaves waits in memory. Where that
 //! is too much of one SSH connection, its reading is held until the readers have caught up: each gets
@@ -19,13 +19,14 @@ const PER_CARRIER: usize = 64 << 20;
 /// The most that may be of all beside one another: ten stopped tabs of a browser cost a laptop no
 /// more than two.
 const ALL: usize = 128 << 20;
-/// What each may have even so: a reader that goes on needs it to keep up with its line. One that has
-/// more when the others have filled the rest is held until it has not.
+/// The bytes that each forwarded connection may leave unread even when the others have filled the
+/// rest: a reader that goes on needs it to keep up with its line. A connection with more is held
+/// meanwhile.
 const LEAST: usize = 8 << 20;
 /// How far below its limit a held connection has to be before it is read again.
 const SLACK: usize = 1 << 20;
-/// What a queued piece takes beside its bytes (its place in the queue, its head, the allocator's):
-/// a host that sends single bytes fills memory no faster than another.
+/// The bytes that a queued piece takes beside its own (its place in the queue, its head, the
+/// allocator's): a host that sends single bytes fills memory no faster than another.
 const PIECE: usize = 128;
 /// For how long a reader that is behind may take nothing while others wait: it may be a disk that
 /// writes back what it has.
@@ -37,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unread(Arc<AtomicUsize>);
 
-/// One SSH connection that carries forwarded ones, and holds their readers' place.
+/// An SSH connection that carries forwarded ones, and holds their readers' place.
 #[derive(Debug)]
 pub(super) struct Carrier {
     all: Unread,
@@ -63,7 +64,7 @@ struct Queue {
     taken: Instant,
 }
 
-/// What one forwarded connection has not read. It counts until this is dropped.
+/// The unread bytes of one forwarded connection. They count until this is dropped.
 #[derive(Debug)]
 pub(super) struct UnreadQueue {
     carrier: Arc<Carrier>,
@@ -71,7 +72,7 @@ pub(super) struct UnreadQueue {
 }
 
 impl Carrier {
-    /// That of an SSH connection beside those that `all` counts.
+    /// Creates the carrier of one SSH connection. Its unread bytes also count in `all`.
     pub(super) fn new(all: &Unread) -> Self {
         Self {
             all: all.clone(),
@@ -81,7 +82,7 @@ impl Carrier {
         }
     }
 
-    /// What holds the connection's reading.
+    /// The gate that holds the SSH connection's reading.
     pub(super) fn gate(&self) -> Arc<Gate> {
         Arc::clone(&self.gate)
     }
@@ -139,7 +140,7 @@ impl UnreadQueue {
         self.carrier.weigh(&queues);
     }
 
-    /// Its reader has just taken something.
+    /// Notes that the connection's reader has just taken something.
     pub(super) fn taken(&self) {
         if let Some(own) = self.carrier.queues().each.get_mut(&self.number) {
             own.taken = Instant::now();

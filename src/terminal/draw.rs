@@ -1,4 +1,4 @@
-//! What xdrive itself draws on a terminal, as text: the lines of a notice, and an empty screen.
+//! The text that xdrive itself draws on a terminal: the lines of a notice, and an empty screen.
 //!
 //! Nothing is printed here: the text goes the way of the remote's output, in its order.
 

@@ -24,7 +24,7 @@ pub struct Margin {
 enum State {
     #[default]
     Text,
-    /// This many bytes of a UTF-8 character are missing.
+    /// Inside a UTF-8 character, of which this many bytes are missing.
     Character(u8),
     Escape,
     /// `ESC` and intermediate bytes: the next other byte is its last.

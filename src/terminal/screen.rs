@@ -142,7 +142,7 @@ pub(super) fn undo() -> String {
 mod tests {
     use super::*;
 
-    /// One test, because there is one terminal in a process.
+    /// The tests of what is undone: a single test, because there is one terminal in a process.
     #[test]
     fn only_what_was_left_on_is_undone_however_the_output_is_split() {
         let vim = b"text\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[?1000;1006h\x1b[?25lbody\x1b[31m";

@@ -14,7 +14,7 @@ pub enum ShellExit {
     Escaped,
     /// The user typed `~d`: the command goes on on the host.
     Detached,
-    /// Another caller is attached to the command, which goes on on the host.
+    /// Taken over: another caller is attached to the command, which goes on on the host.
     TakenOver,
     /// The connection ended first, for this reason.
     Lost(String),

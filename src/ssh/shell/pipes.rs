@@ -64,7 +64,7 @@ pub(super) struct Pipes {
     is_typed_out: bool,
 }
 
-/// What is to be sent, in order.
+/// The pieces to send to the host, in order.
 type Queue = mpsc::UnboundedSender<Bytes>;
 
 impl Pipes {

@@ -76,8 +76,8 @@ pub(super) struct Local {
     has_own_screen: bool,
     /// Whether a line of `~C` is being typed: the host's output waits until its end.
     has_line: bool,
-    /// What is to be shown of that line once the host's output is not in the middle of a sequence;
-    /// its output waits from then on.
+    /// The part of that line's echo that is to be shown once the host's output is not in the middle
+    /// of a sequence; the host's output waits from then on.
     unshown: Option<String>,
 }
 
@@ -445,7 +445,7 @@ impl Local {
     }
 }
 
-/// What stands before a line that is typed to the session, below the session's own words.
+/// The prompt of a line to the session, below the session's own `words`.
 fn prompt(words: &str) -> String {
     let mut prompt = "~C\r\n".to_owned();
     for line in words.lines() {

@@ -29,7 +29,7 @@ async fn text(local: &Local, shown: &UnixStream) -> String {
     String::from_utf8_lossy(&bytes(local, shown).await).into_owned()
 }
 
-/// The same, byte for byte.
+/// All that was shown so far, byte for byte.
 async fn bytes(local: &Local, shown: &UnixStream) -> Vec<u8> {
     last_output(&local.output).await;
     written(shown)
@@ -65,7 +65,8 @@ const PARTS: [&str; 15] = [
     "\r",
 ];
 
-/// What a terminal shows after `output`, with its cursor and what colours come next.
+/// The look of a terminal after `output`: its rows, its cursor, and the attributes of what is
+/// written next.
 fn look(output: &[&[u8]]) -> (Vec<String>, (u16, u16), String) {
     let size = |count| NonZero::new(count).unwrap();
     let mut terminal = vt100::Parser::new(size(24), size(80), 0);
