@@ -9,7 +9,7 @@ use super::plan::{Skipped, Step, Waiting};
 use super::pools::{LeftOut, Offer, Pool};
 use super::quotas::Reached;
 
-/// One event of the loop.
+/// An event of the loop, for whoever prints its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A step is being carried out.
@@ -38,7 +38,7 @@ pub enum Event {
     Waiting(Waiting),
     /// The loop no longer waits for this.
     Waited {
-        /// What it waited for.
+        /// The thing that the loop waited for.
         what: Waiting,
         /// Whether that came.
         came: bool,
@@ -74,18 +74,18 @@ pub enum Event {
     },
     /// An instance was launched; comes before the step is finished.
     Launched {
-        /// Its id.
+        /// The instance's id.
         made: String,
         /// The offer it came from.
         offer: Box<Offer>,
     },
-    /// Something requested is not among the pools that are tried.
+    /// A requested type or market is not among the pools that are tried.
     LeftOut(LeftOut),
     /// An empty volume is being made: there is no drive of this name.
     NewDrive {
-        /// Its size.
+        /// The volume's size.
         size: GibiBytes,
-        /// What it costs a month while it is a volume, in US cents.
+        /// The volume's cost a month, in US cents.
         cents: u64,
     },
     /// An instance that this process launched has ended, and this process did not end it.
@@ -101,14 +101,14 @@ pub enum Event {
         instance: InstanceId,
         /// For how long.
         since: Duration,
-        /// What came back instead of an answer.
+        /// The error that came instead of an answer.
         why: String,
     },
     /// EC2's status checks of a host that does not answer, when they change.
     Checks {
         /// The instance.
         instance: InstanceId,
-        /// Their results.
+        /// The checks' results.
         checks: StatusChecks,
         /// How long after its launch it may be booting.
         limit: Duration,
@@ -140,7 +140,7 @@ pub enum Event {
     OriginGone(VolumeId),
     /// A checkpoint was taken; it is being copied.
     Checkpoint {
-        /// Its snapshot.
+        /// The checkpoint's snapshot.
         snapshot: SnapshotId,
         /// How long sync and call took.
         took: Duration,

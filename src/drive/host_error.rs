@@ -5,7 +5,7 @@ use crate::ec2;
 /// The error of a call to a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Another client holds it.
+    /// Another client holds the host's lock.
     #[error("another xdrive is using the host: {owner}, since {since}")]
     Busy {
         /// As in [`super::Client::Other`].
@@ -13,7 +13,7 @@ pub enum HostError {
         /// As in [`super::Client::Other`].
         since: String,
     },
-    /// It is closing; the text says why.
+    /// The host is closing; the text says why.
     #[error("the host is closing: {0}")]
     Closing(String),
     /// The connection failed; the call may or may not have been carried out.
@@ -26,18 +26,18 @@ pub enum HostError {
     /// The volume's file system cannot be mounted, and may hold data.
     #[error("the drive's file system cannot be mounted: {0}")]
     Damaged(String),
-    /// This laptop cannot reach it, and retrying does not help.
+    /// No way leads from this laptop to the host, and retrying does not help.
     #[error("{why}")]
     NoRoute {
         /// Why.
         why: String,
-        /// What to do about it.
+        /// Advice for the user.
         hint: String,
     },
     /// A call to EC2 on the way to it failed.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),
-    /// It failed otherwise.
+    /// The call failed for another reason.
     #[error("{0}")]
     Failed(String),
 }

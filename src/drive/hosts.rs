@@ -44,11 +44,11 @@ impl std::fmt::Debug for Prepared {
 pub enum Client {
     /// None: the host waits, or its client was killed.
     Nobody,
-    /// This process.
+    /// The client of this process.
     Me,
-    /// Another live xdrive.
+    /// The client of another live xdrive.
     Other {
-        /// Its caller's ARN, as it gave it to the host; for a person to read.
+        /// The ARN of the other caller, as it gave it to the host; for a person to read.
         owner: String,
         /// Since when, as the host reports (RFC 3339); for a person to read.
         since: String,
@@ -64,7 +64,7 @@ pub struct HostView {
     pub guests: u32,
     /// Whether a close has begun, which is final.
     pub closing: bool,
-    /// What is mounted.
+    /// The volumes that are mounted.
     pub mounted: Mounted,
     /// The volume that it unmounted when it closed. None if nothing was mounted since its system
     /// started: what was mounted before a restart may be left as by a power cut.
@@ -74,13 +74,14 @@ pub struct HostView {
 /// The result of contacting a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Contact {
-    /// It was not asked: it is not running, or has no address yet.
+    /// Not asked: the instance is not running, or has no address yet.
     NotAsked,
-    /// It did not answer, or not with the recorded key.
+    /// No answer, or none with the recorded key.
     Unreachable,
-    /// It answered with the recorded key, but refuses this laptop's key, and no other login works.
+    /// The host answered with the recorded key, but refuses this laptop's key, and no other login
+    /// works.
     KeyRefused,
-    /// It answered.
+    /// The host answered.
     Reached(HostView),
 }
 

@@ -14,9 +14,10 @@ use super::stuck::SNAPSHOT_CENTS;
 pub struct Kept {
     /// How many are completed.
     pub count: usize,
-    /// What is billed at least, in bytes; none where EC2 does not report the size of one of them.
+    /// The least number of bytes that are billed; none where EC2 does not report the size of a
+    /// snapshot.
     least: Option<u64>,
-    /// What is billed at most, in bytes.
+    /// The largest number of bytes that are billed.
     most: u64,
 }
 
@@ -41,7 +42,7 @@ impl Kept {
         kept
     }
 
-    /// What is billed a month in US cents: at least, where that is known, and at most.
+    /// The snapshots' cost a month in US cents: the least, where that is known, and the most.
     #[must_use]
     pub fn cents(&self) -> (Option<u64>, u64) {
         let cents = |bytes: u64| (bytes >> 20) * SNAPSHOT_CENTS / 1024;

@@ -27,10 +27,10 @@ use super::timing::Timing;
 /// The device name under which the drive's volume is attached.
 pub const DEVICE: &str = "/dev/sdf";
 
-/// Everything that `plan` knows about the drive.
+/// All facts about a drive that `plan` decides by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Observed {
-    /// This process: its session, and what it did so far.
+    /// The process's own state: its session, and what it did so far.
     pub me: Me,
     /// When this process began its first sweep.
     pub first: BootTime,
@@ -48,10 +48,10 @@ pub struct Observed {
     pub unreadable: Vec<(String, String)>,
 }
 
-/// This process: its session, and what it did so far.
+/// The process's own state: its session, and what it did so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Me {
-    /// This session.
+    /// The process's session.
     pub session: SessionId,
     /// When this process's last create or claim call was answered.
     pub announced: Option<BootTime>,
@@ -85,7 +85,7 @@ pub struct Me {
     pub refused: Option<(VolumeId, Refusal)>,
     /// Hosts on which attaching failed: never used again.
     pub rejected: Vec<InstanceId>,
-    /// This process's attempts to snapshot, oldest first.
+    /// The process's attempts to snapshot, oldest first.
     pub attempts: Vec<Attempt>,
     /// Volumes that this process made and that failed, or were gone, before they were attached.
     pub failed: BTreeSet<VolumeId>,
@@ -94,7 +94,8 @@ pub struct Me {
 /// Why a mount was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// Neither blank nor a file system; no format of it ever ended on that host.
+    /// The volume holds neither blank space nor a file system; no format of it ever ended on that
+    /// host.
     Garbled,
     /// A file system that cannot be mounted, or anything else that may be data.
     Damaged(String),
@@ -103,9 +104,9 @@ pub enum Refusal {
 /// The verdict on a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It holds the drive, as it was left.
+    /// The snapshot holds the drive, as it was left.
     Sound,
-    /// It could not be read, for this reason; the volume may be deleted all the same.
+    /// The snapshot could not be read, for this reason; the volume may be deleted all the same.
     Unverifiable(String),
     /// No answer yet.
     Open {
@@ -114,7 +115,7 @@ pub enum Verdict {
         /// When it was last read.
         last: BootTime,
     },
-    /// It does not hold the drive as it was left; what is wrong.
+    /// The snapshot does not hold the drive as it was left; the text says what is wrong.
     Unsound(String),
 }
 
@@ -126,7 +127,7 @@ impl Verdict {
     }
 }
 
-/// One `CreateSnapshot` of this process.
+/// A `CreateSnapshot` call of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Attempt {
     /// The volume.
@@ -139,24 +140,24 @@ pub struct Attempt {
     pub at: BootTime,
 }
 
-/// One instance of the drive.
+/// An instance of the drive, as a sweep observed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenInstance {
-    /// Its id.
+    /// The instance's id.
     pub id: InstanceId,
-    /// Its state.
+    /// The instance's state.
     pub state: InstanceState,
-    /// Its zone.
+    /// The instance's zone.
     pub zone: Zone,
     /// When `RunInstances` accepted it, by AWS's clock: compared among instances only.
     pub launched: Timestamp,
     /// The session that launched or last claimed it.
     pub session: SessionId,
-    /// That session's caller.
+    /// The ARN of that session's caller.
     pub owner: String,
     /// Whether the list has it. If not, this process launched it.
     pub listed: bool,
-    /// What its host answered.
+    /// The answer of the instance's host.
     pub contact: Contact,
     /// Since when state and contact are as they are.
     pub since: BootTime,
@@ -164,7 +165,7 @@ pub struct SeenInstance {
     pub made: BootTime,
     /// EC2's status checks of it, if it runs and has not answered for a while.
     pub checks: Option<SeenChecks>,
-    /// Its lease, as its tag has it.
+    /// The lease on the host, as the instance's tag has it.
     pub lease: Option<SeenLease>,
     /// The session for whose throwaway volume it was launched; none if it is for the drive.
     pub throwaway: Option<SessionId>,
@@ -173,7 +174,7 @@ pub struct SeenInstance {
 /// EC2's status checks of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SeenChecks {
-    /// Their results.
+    /// The checks' results.
     pub checks: StatusChecks,
     /// Since when this process sees these results.
     pub since: BootTime,
@@ -189,25 +190,25 @@ pub struct SeenLease {
     pub off_by: BootTime,
 }
 
-/// One volume of the drive.
+/// A volume of the drive, as a sweep observed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct SeenVolume {
-    /// Its id.
+    /// The volume's id.
     pub id: VolumeId,
-    /// Its state.
+    /// The volume's state.
     pub state: VolumeState,
-    /// Its zone.
+    /// The volume's zone.
     pub zone: Zone,
-    /// Its size.
+    /// The volume's size.
     pub size: GibiBytes,
-    /// Its throughput in MiB a second, where one was asked for.
+    /// The volume's throughput in MiB a second, where one was asked for.
     pub throughput: Option<u32>,
     /// When it was made, by AWS's clock: compared among volumes only.
     pub created: Timestamp,
     /// The snapshot it was made from; none if it was made empty.
     pub snapshot: Option<SnapshotId>,
-    /// Its attachment, if there is one.
+    /// The volume's attachment, if there is one.
     pub attachment: Option<SeenAttachment>,
     /// The generation it started with.
     pub base: Generation,
@@ -217,7 +218,7 @@ pub struct SeenVolume {
     pub blank: bool,
     /// Known to have been formatted.
     pub formatted: bool,
-    /// Its file system's UUID, if that is recorded.
+    /// The file system's UUID, if that is recorded.
     pub uuid: Option<Uuid>,
     /// The session that made or last claimed it.
     pub session: SessionId,
@@ -229,7 +230,7 @@ pub struct SeenVolume {
     pub since: BootTime,
 }
 
-/// One volume that a session throws away: of its own type, so that no rule for the drive's volumes
+/// A volume that a session throws away: of its own type, so that no rule for the drive's volumes
 /// takes it for one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenThrowaway {
@@ -251,24 +252,24 @@ pub struct SeenAttachment {
     pub delete_on_termination: bool,
 }
 
-/// One snapshot of the drive.
+/// A snapshot of the drive, as a sweep observed it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SeenSnapshot {
-    /// Its id.
+    /// The snapshot's id.
     pub id: SnapshotId,
-    /// Its state.
+    /// The snapshot's state.
     pub state: SnapshotState,
     /// The volume it was taken of.
     pub volume: Option<VolumeId>,
-    /// That volume's size.
+    /// The size of that volume.
     pub size: GibiBytes,
-    /// That volume's generation.
+    /// The generation of that volume.
     pub generation: Generation,
     /// How it came to be.
     pub kind: SnapshotKind,
     /// The attempt that made it.
     pub op: String,
-    /// Its file system's UUID, if that was recorded on its volume.
+    /// The file system's UUID, if that was recorded on the volume.
     pub uuid: Option<Uuid>,
     /// Whether its owner is recorded.
     pub has_owner: bool,

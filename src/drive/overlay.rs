@@ -32,12 +32,12 @@ use super::timing::Timing;
 /// The watched state of an instance that does not answer, or cannot be asked.
 const SILENT: &str = "silent";
 
-/// One sweep as EC2 and the hosts answered it.
+/// The answers of EC2 and the hosts in one sweep.
 #[derive(Debug)]
 pub struct Sweep {
     /// When it began.
     pub began: BootTime,
-    /// The same moment on the wall clock.
+    /// The sweep's begin on the wall clock.
     pub wall: Timestamp,
     /// When its volumes began to be read, and then the snapshots.
     pub stored: BootTime,
@@ -54,7 +54,7 @@ pub struct Sweep {
 /// EC2's status checks of an instance, as last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checked {
-    /// Their results; none where this caller may not read them.
+    /// The checks' results; none where this caller may not read them.
     pub checks: Option<StatusChecks>,
     /// Since when this process sees these results.
     pub since: BootTime,
@@ -62,12 +62,12 @@ pub struct Checked {
     pub asked: BootTime,
 }
 
-/// What this process knows for certain.
+/// The facts that this process knows for certain, whatever the lists show.
 #[derive(Debug, Clone)]
 pub struct Overlay {
-    /// This session.
+    /// The session and its caller.
     pub who: Identity,
-    /// What this process did, for `plan`.
+    /// The facts about this process that `plan` decides by.
     pub me: Me,
     /// When the first sweep began.
     pub first: Option<BootTime>,
@@ -163,7 +163,7 @@ impl Overlay {
         }
     }
 
-    /// This session's id.
+    /// The session's id.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.who.session

@@ -22,12 +22,12 @@ pub use choose::choose;
 pub use look::look;
 pub use requirements::{InvalidRequirements, Requirements, Resources};
 
-/// One place to get an instance from.
+/// A place to get an instance from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
-    /// Such as `t3.medium`.
+    /// The type's name, such as `t3.medium`.
     pub instance_type: String,
-    /// Its zone; none leaves it to EC2. Where a volume exists, only its zone is tried.
+    /// The zone; none leaves it to EC2. Where a volume exists, only its zone is tried.
     pub zone: Option<Zone>,
     /// How it is paid for.
     pub market: Market,
@@ -37,7 +37,7 @@ pub struct Pool {
     pub max_price: Option<Price>,
 }
 
-/// Such as `t3.medium spot in us-east-1a`.
+/// Writes the pool in words, such as `t3.medium spot in us-east-1a`.
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.instance_type, self.market)?;
@@ -115,13 +115,13 @@ pub struct Terms {
     pub image: Option<String>,
     /// The required architecture, if there is one.
     pub arch: Option<Arch>,
-    /// What requires it.
+    /// The origin of that requirement.
     pub arch_by: ArchBy,
     /// Whether only types of the free tier are launched.
     pub is_free: bool,
 }
 
-/// What settles the architecture.
+/// The origin of the required architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ArchBy {
     /// The drive: the programs on it.
@@ -130,7 +130,7 @@ pub enum ArchBy {
     Image,
     /// `--arch`, or the configuration's `arch`.
     Asked,
-    /// Nothing: most programs are compiled for it.
+    /// No requirement: most programs are compiled for it.
     #[default]
     Default,
 }
@@ -152,7 +152,7 @@ impl ArchBy {
 pub struct Offer {
     /// The pool.
     pub pool: Pool,
-    /// Its type.
+    /// The pool's instance type.
     pub kind: InstanceType,
     /// The current spot price there; none for on-demand pools, and where it is not known.
     pub price: Option<Price>,
@@ -175,7 +175,7 @@ impl Offer {
 pub struct Chosen {
     /// Best first.
     pub offers: Vec<Offer>,
-    /// What was requested and is not among them, and why.
+    /// The requested pools that are not among them, and why.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -187,7 +187,7 @@ impl Chosen {
     }
 }
 
-/// What was requested and is not offered.
+/// A requested type or market that is not offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeftOut {
     /// Spot in these pools costs more than the limit.
@@ -196,7 +196,7 @@ pub enum LeftOut {
         pools: usize,
         /// The cheapest of them.
         pool: Box<Pool>,
-        /// Its price.
+        /// The price of the cheapest pool.
         price: Price,
         /// The limit.
         max: Price,
@@ -205,11 +205,11 @@ pub enum LeftOut {
     OtherArch {
         /// The type.
         instance_type: String,
-        /// Its architecture.
+        /// The type's architecture.
         arch: Arch,
         /// The required one.
         only: Arch,
-        /// What requires it.
+        /// The origin of the requirement.
         by: ArchBy,
     },
     /// The type is not sold in this market in any zone.
@@ -283,11 +283,11 @@ pub enum Refused {
     OtherArch {
         /// The types.
         types: Vec<String>,
-        /// Their architecture.
+        /// The types' architecture.
         arch: Arch,
         /// The required one.
         only: Arch,
-        /// What requires it.
+        /// The origin of the requirement.
         by: ArchBy,
     },
     /// The type has neither architecture.
@@ -303,7 +303,7 @@ pub enum Refused {
         resources: Resources,
         /// The required architecture.
         arch: Option<Arch>,
-        /// What requires it.
+        /// The origin of the requirement.
         by: ArchBy,
     },
     /// No type of the free tier has the required resources.
@@ -327,7 +327,7 @@ pub enum Refused {
     TooDear {
         /// The cheapest pool.
         pool: Box<Pool>,
-        /// Its price.
+        /// The price of that pool.
         price: Price,
         /// The limit.
         max: Price,

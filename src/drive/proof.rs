@@ -77,10 +77,11 @@ enum TerminationReason {
     NotAttached,
     /// The host has closed; it never mounts again.
     Closed,
-    /// It was launched for this volume, which is thrown away, and has nothing else of the drive.
+    /// The instance was launched for this volume, which is thrown away, and has nothing else of the
+    /// drive.
     Throwaway(VolumeId),
-    /// Its lease ended at this time, longer ago than a host takes to switch itself off, and the
-    /// host does not answer.
+    /// The host's lease ended at this time, longer ago than a host takes to switch itself off, and
+    /// the host does not answer.
     LeaseOver(Timestamp),
 }
 
@@ -93,14 +94,15 @@ pub struct DeletionGrounds {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum DeletionReason {
-    /// It was never attached, and its source or something newer still exists.
+    /// The volume was never attached, and its source or something newer still exists.
     Unused(Generation, Option<SnapshotId>),
     /// A completed snapshot of it, no checkpoint, has its generation, and was found to hold the
     /// drive or could not be read.
     Saved(SnapshotId, Generation),
-    /// It was created empty and never used: it is not marked formatted.
+    /// The volume was created empty and never used: it is not marked formatted.
     Unformatted,
-    /// It was made to be thrown away, and the snapshot that it was made from is still there.
+    /// The volume was made to be thrown away, and the snapshot that it was made from is still
+    /// there.
     Discarded(SnapshotId),
 }
 

@@ -25,9 +25,9 @@ pub struct Provenance {
 /// Why a newest state may be none of the drive's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Foreign {
-    /// Its file system, if that is recorded, is not the one that an older state records.
+    /// The file system, if it is recorded, is not the one that an older state records.
     FileSystem(Option<Uuid>, Uuid),
-    /// It has no owner, and an older state has one.
+    /// The state has no owner, and an older one has.
     NoOwner,
 }
 

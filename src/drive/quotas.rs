@@ -14,7 +14,7 @@ use super::pools::Offer;
 /// trip of 300 ms, and the name is useful without it.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What stands before the limit in EC2's message about an on-demand quota.
+/// The text before the limit in EC2's message about an on-demand quota.
 const LIMIT: &str = "current vCPU limit of ";
 
 /// A quota that is reached.
@@ -89,8 +89,8 @@ impl Reached {
     }
 }
 
-/// Such as `"All G and VT Spot Instance Requests" (L-3819A6DF) allows 0 vCPUs at once, and
-/// g4dn.xlarge has 4`.
+/// Writes the quota in words, such as `"All G and VT Spot Instance Requests" (L-3819A6DF) allows 0
+/// vCPUs at once, and g4dn.xlarge has 4`.
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -420,7 +420,7 @@ impl Ssh {
         }
     }
 
-    /// The session id and host key of this connection, which an agent has to know before it answers
+    /// The cryptographic context of this connection, which an agent has to know before it answers
     /// over it.
     pub(super) fn agent_binding(&self) -> Option<&AgentSessionBinding> {
         self.connection.handle.agent_session_binding()

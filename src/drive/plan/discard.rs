@@ -80,7 +80,7 @@ fn is_own(seen: &Observed, instance: &SeenInstance) -> bool {
     instance.throwaway.as_ref() == Some(&seen.me.session) && seen.is_mine(instance)
 }
 
-/// This session's volume of the newest snapshot, where the host can have it.
+/// The throwaway volume that this session made of the newest snapshot, where the host can have it.
 fn fitting<'a>(
     view: &View<'a>,
     newest: &SeenSnapshot,

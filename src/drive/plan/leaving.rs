@@ -59,9 +59,9 @@ pub(super) fn renamed(view: &View, to: &DriveName) -> Next {
     steps_or_done(steps, Done::Renamed)
 }
 
-/// What comes before the first snapshot goes: nobody uses the drive, all of them are marked, and lists
-/// that have the marks still show that nobody does. `None` if that is so. All is `done` where the name is
-/// another drive's since.
+/// The next step before the first snapshot goes: nobody uses the drive, all snapshots are marked,
+/// and lists that have the marks still show that nobody does. `None` once that is so. `done` where
+/// the name is another drive's since.
 fn before(view: &View, why: &Leaving, done: Done) -> Option<Next> {
     let seen = view.seen;
     let is_marked = |it: &SeenSnapshot| it.leaving.as_ref() == Some(why);

@@ -243,8 +243,8 @@ pub(super) fn last_begun(seen: &Observed) -> Option<(SnapshotId, Generation)> {
         .map(|snapshot| (snapshot.id.clone(), snapshot.generation))
 }
 
-/// One head for each lineage that is at `top`, and for each volume below it whose state is in no
-/// snapshot.
+/// The heads to choose from: one for each lineage that is at `top`, and for each volume below it
+/// whose state is in no snapshot.
 fn forks(
     seen: &Observed,
     volumes: &[&SeenVolume],

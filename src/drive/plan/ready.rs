@@ -123,11 +123,11 @@ fn losers<'a>(
 }
 
 pub(super) enum Approach {
-    /// It answers, and this process has its client lock.
+    /// The host answers, and this process has its client lock.
     Held,
-    /// It is this session's and does not answer yet.
+    /// The host is this session's and does not answer yet.
     Booting,
-    /// It cannot be used as it is.
+    /// The host cannot be used as it is.
     Not(Next),
 }
 
@@ -248,7 +248,7 @@ fn spare<'a>(view: &View<'a>, newest: &Newest, zone: Option<&Zone>) -> Option<&'
         .min_by_key(|volume| (volume.created, &volume.id))
 }
 
-/// This session's host.
+/// The host that this session has.
 struct OwnHost<'a> {
     view: &'a View<'a>,
     host: &'a SeenInstance,

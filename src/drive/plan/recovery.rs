@@ -32,7 +32,7 @@ pub(super) fn keep_volumes(seen: &Observed) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// What to do with a volume that is attaching, detaching, or attached to an instance which is not
+/// The next step for a volume that is attaching, detaching, or attached to an instance which is not
 /// live. `None` if it is free, attached to a live instance, or mounted there.
 pub(super) fn release(view: &View, volume: &SeenVolume) -> Option<Next> {
     let Some(attachment) = &volume.attachment else {
@@ -87,7 +87,7 @@ fn is_mounted(host: &SeenInstance, volume: &SeenVolume) -> bool {
     }
 }
 
-/// What to do with an instance that does not answer: wait, and longer while EC2 reports that it
+/// The next step for an instance that does not answer: wait, and longer while EC2 reports that it
 /// boots; then replace it if the drive is certainly not mounted there. Otherwise its silence proves
 /// nothing until its lease is long past. One that refuses this laptop's key is in use until then.
 pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> Next {

@@ -56,10 +56,8 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
     ending.plan()
 }
 
-/// Whether another session goes on with the drive that this process has closed: that session saves
-/// what it makes and takes, and this one does not wait for it. (An instance that answers and has no
-/// client is about to be claimed, or its client was killed: this session waits to see which, since
-/// no other may come.)
+/// Whether another session has claimed the drive since this process closed it: that session saves
+/// what it makes and takes, and this one does not wait for it.
 fn is_handed_on(view: &View) -> bool {
     let seen = view.seen;
     seen.me.closed.is_some()
@@ -74,16 +72,17 @@ fn is_handed_on(view: &View) -> bool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// This session's own things.
+    /// The resources of this session.
     Mine,
-    /// The same, and the pending snapshots: another session has the drive by now.
+    /// The resources of this session, and the pending snapshots: another session has the drive by
+    /// now.
     Handed,
-    /// Everything of the drive.
+    /// The whole drive.
     Whole { even_if_used: bool },
 }
 
-/// What was found to do, by precedence: steps come before waiting, and a verdict comes only when
-/// nothing else is left.
+/// The findings of a pass over the drive's resources, by precedence: steps come before waiting, and
+/// a verdict comes only when nothing else is left.
 struct Ending<'a> {
     view: &'a View<'a>,
     scope: Scope,

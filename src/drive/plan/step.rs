@@ -29,8 +29,8 @@ pub enum Goal {
     /// A volume that was made from the drive's newest snapshot, and that this session throws away, is
     /// mounted on a host of its own. The drive is wholly saved, and stays as it is.
     Throwaway,
-    /// What this session made or claimed is ended: saved if the drive was attached, undone
-    /// otherwise. Nothing else is changed. The goal of an interrupted connect.
+    /// The resources that this session made or claimed are ended: saved if the drive was attached,
+    /// undone otherwise. Nothing else is changed. The goal of an interrupted connect.
     Ended,
     /// The drive is closed, a snapshot of it begun, and no instance runs. Its volume stays, to be
     /// mounted elsewhere at once. The goal of a session that moves to another instance.
@@ -40,9 +40,9 @@ pub enum Goal {
         /// Whether to save a drive that another live xdrive uses.
         even_if_used: bool,
     },
-    /// Nothing is left of the drive, which is saved and at rest before.
+    /// The drive, which is saved and at rest before, has no resource left.
     Deleted {
-        /// Its snapshots as the user was shown them. One that came later was not agreed to.
+        /// The drive's snapshots as the user was shown them. One that came later was not agreed to.
         shown: BTreeSet<SnapshotId>,
     },
     /// All of the drive, which is saved and at rest before, has this name.
@@ -69,7 +69,7 @@ impl Goal {
     }
 }
 
-/// One step of the plan.
+/// A step of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Launch an instance.
@@ -81,9 +81,9 @@ pub enum Step {
     },
     /// Make a volume.
     CreateVolume {
-        /// Its zone.
+        /// The volume's zone.
         zone: Zone,
-        /// Its source.
+        /// The volume's source.
         from: Source,
     },
     /// Take the host's client lock, then write this session into its tags and its volume's.
@@ -123,14 +123,14 @@ pub enum Step {
     MarkFormatted {
         /// The volume.
         volume: VolumeId,
-        /// Its generation.
+        /// The volume's generation.
         generation: Generation,
     },
     /// Record the volume's file system, as its host reported it.
     MarkUuid {
         /// The volume.
         volume: VolumeId,
-        /// Its file system's UUID.
+        /// The file system's UUID.
         uuid: Uuid,
     },
     /// Verify a snapshot that is to stand for its volume.
@@ -160,7 +160,7 @@ pub enum Step {
     Snapshot {
         /// The volume.
         volume: VolumeId,
-        /// Its generation.
+        /// The volume's generation.
         generation: Generation,
         /// The snapshot's kind.
         kind: SnapshotKind,
@@ -212,7 +212,7 @@ pub enum Step {
     },
 }
 
-/// What the plan waits for.
+/// The condition that the plan waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Waiting {
     /// Until every list shows what was true when this process began, or made its things.
@@ -242,7 +242,7 @@ pub enum Waiting {
     Lease(InstanceId, Timestamp),
 }
 
-/// What to do next.
+/// The plan's decision after a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Next {
     /// Carry out these steps; they do not depend on each other.
@@ -251,9 +251,9 @@ pub enum Next {
     Wait(Waiting, Duration),
     /// The goal is reached.
     Done(Done),
-    /// Another live xdrive has the drive on this instance.
+    /// Another live xdrive has the drive on this instance; the plan stops.
     Busy(InstanceId),
-    /// It cannot go on safely.
+    /// The plan cannot go on safely.
     Stuck(Stuck),
 }
 
@@ -266,18 +266,18 @@ pub enum Done {
         instance: InstanceId,
         /// The volume.
         volume: VolumeId,
-        /// Its generation.
+        /// The volume's generation.
         generation: Generation,
     },
     /// The drive is off its host; its newest snapshot, completed or pending.
     Parked(Option<(SnapshotId, Generation)>),
     /// The drive is saved; its newest snapshot.
     Saved(Option<(SnapshotId, Generation)>),
-    /// Nothing is left of it.
+    /// The drive has no resource left.
     Deleted,
-    /// All of it has the other name.
+    /// The whole drive has the other name.
     Renamed,
-    /// It has the copy, and nothing else.
+    /// The drive has the copy, and nothing else.
     Copied(SnapshotId, Generation),
 }
 

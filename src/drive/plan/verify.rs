@@ -66,8 +66,8 @@ pub(super) fn stands(seen: &Observed, snapshot: &SeenSnapshot) -> bool {
         .is_some_and(Verdict::allows)
 }
 
-/// What `--from` can choose instead: the volume; where that failed, the completed snapshots, the
-/// unsound one last.
+/// The heads that `--from` can choose instead: the volume; where that failed, the completed
+/// snapshots, the unsound one last.
 fn ways(seen: &Observed, volume: &SeenVolume, unsound: &SeenSnapshot) -> Vec<Head> {
     if volume.state != VolumeState::Error {
         return vec![Head::Volume(volume.id.clone())];

@@ -11,10 +11,10 @@ use crate::ec2::InstanceType;
 /// The most types that can be named: each is asked for in every zone.
 const MOST: usize = 10;
 
-/// What to launch.
+/// The instances to launch: by type, or by resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirements {
-    /// One of these types, the preferred one first; at least one, none twice.
+    /// Any of these types, the preferred one first; at least one, none twice.
     Types(Vec<String>),
     /// Any type with these resources.
     AtLeast(Resources),
@@ -133,7 +133,7 @@ impl fmt::Display for Requirements {
     }
 }
 
-/// Such as `4 CPUs, 16 GiB and 1 NVIDIA GPU`.
+/// Writes the resources in words, such as `4 CPUs, 16 GiB and 1 NVIDIA GPU`.
 impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |number| if number == 1 { "" } else { "s" };

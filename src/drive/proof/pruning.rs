@@ -27,18 +27,18 @@ pub struct PruningGrounds {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum PruningReason {
-    /// It is a checkpoint or failed, and there is a completed final snapshot of the same volume and
-    /// generation, or of a higher generation.
+    /// The snapshot is a checkpoint or failed, and there is a completed final snapshot of the same
+    /// volume and generation, or of a higher generation.
     Final,
-    /// It is a checkpoint, and there are two later completed ones of the same volume and
+    /// The snapshot is a checkpoint, and there are two later completed ones of the same volume and
     /// generation.
     Later,
-    /// It is a final snapshot, and there are as many completed final ones of higher generations as
+    /// The snapshot is final, and there are as many completed final ones of higher generations as
     /// are to be kept.
     Outdated,
-    /// Its drive is a scratch drive, by the snapshot's own tag.
+    /// The drive is a scratch drive, by the snapshot's own tag.
     Scratch,
-    /// Its user deletes the drive, by the snapshot's own tag, and nobody uses it.
+    /// The user deletes the drive, by the snapshot's own tag, and nobody uses it.
     Deleted,
 }
 
@@ -136,7 +136,7 @@ impl PruningGrounds {
         &self.snapshot.id
     }
 
-    /// Its generation.
+    /// The snapshot's generation.
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.snapshot.generation

@@ -24,7 +24,7 @@ use crate::ec2::{
 use crate::host::Mounted;
 use crate::ids::{Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
-/// So many seconds after this process's first look.
+/// The moment so many seconds after this process's first look.
 pub(super) fn at(seconds: u64) -> BootTime {
     static START: OnceLock<BootTime> = OnceLock::new();
     *START.get_or_init(|| Clock::system().boot()) + Duration::from_secs(seconds)

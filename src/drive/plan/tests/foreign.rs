@@ -1,4 +1,4 @@
-//! What was tagged as the drive's, and is none that xdrive made of it.
+//! Resources that were tagged as the drive's, and that xdrive did not make of it.
 
 use super::fixtures::*;
 use crate::drive::observed::{Observed, SeenSnapshot};

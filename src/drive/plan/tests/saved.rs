@@ -248,7 +248,7 @@ fn an_abandoned_instance_that_holds_nothing_is_claimed_then_terminated() {
     assert_eq!(words(&saved(&seen)), "terminate i-3");
 }
 
-/// This session has closed the drive and ended its instance; another session's has come up.
+/// A drive that this session has closed and whose instance it ended; another session's has come up.
 fn handed_on(mut successor: SeenInstance) -> Observed {
     let mut seen = closed();
     seen.me.closed = Some((vol(1), Generation(5)));

@@ -30,13 +30,13 @@ fn thrown(number: u8, by: SessionId) -> SeenThrowaway {
     }
 }
 
-/// The same, attached to that host.
+/// A throwaway volume, attached to the instance `host`.
 fn thrown_on(host: u8, number: u8, by: SessionId) -> SeenThrowaway {
     let volume = on(host, thrown(number, by).volume);
     SeenThrowaway { volume }
 }
 
-/// This session's host of such a volume.
+/// The host of this session's throwaway volume.
 fn own_host(mounted: Mounted) -> SeenInstance {
     SeenInstance {
         throwaway: Some(mine()),
@@ -45,7 +45,7 @@ fn own_host(mounted: Mounted) -> SeenInstance {
     }
 }
 
-/// Another session's.
+/// The host of another session's throwaway volume.
 fn their_host(client: Client, mounted: Mounted) -> SeenInstance {
     SeenInstance {
         throwaway: Some(theirs()),
