@@ -50,8 +50,7 @@ pub use unusable::{How, UnusableHost};
 /// How new instances and volumes are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// What to launch, best first; the next is tried when one has no capacity.
-    /// [`Reconciler::choose_pools`] replaces them at the first launch.
+    /// The offers to launch from, best first; the next is tried when one has no capacity.
     pub offers: Vec<Offer>,
     /// The size of a new drive. (A restored one grows to the size among its settings.)
     pub size: GibiBytes,
@@ -59,7 +58,7 @@ pub struct Wanted {
     pub lease: Duration,
     /// The drive's own settings, written on its volumes and carried by its snapshots.
     pub settings: Settings,
-    /// Those of a new drive, where it has none of these.
+    /// The settings of a new drive, where `settings` has none of these.
     pub new_settings: Settings,
     /// The user's note on the generation that is mounted.
     pub note: Option<Note>,
@@ -105,10 +104,10 @@ pub enum Outcome {
     Saved {
         /// The drive's newest snapshot; none if there is no drive.
         snapshot: Option<(SnapshotId, Generation)>,
-        /// What is still billed: snapshots.
+        /// The resources that are still billed: snapshots.
         left: Left,
     },
-    /// Nothing is left of the drive.
+    /// The drive has no resource left.
     Deleted,
     /// All of the drive has the other name.
     Renamed,
@@ -121,16 +120,16 @@ pub enum Outcome {
     },
     /// Undone: this session never attached the drive, which is as it was before.
     Unwound {
-        /// What is still billed: what was there before.
+        /// The resources that are still billed: those that were there before.
         left: Left,
     },
-    /// Another live xdrive has the drive. What this run made is gone again.
+    /// Another live xdrive has the drive. The resources that this run made are gone again.
     Busy(Holder),
-    /// It cannot go on safely. What this run made is gone again where possible.
+    /// The run cannot go on safely. The resources that it made are gone again where possible.
     Stuck(Stuck),
     /// Interrupted after the instance ended; the next run does the rest.
     StoppedWaiting(Left),
-    /// It failed for good.
+    /// The run failed for good.
     Failed(RunFailure),
 }
 
@@ -143,7 +142,7 @@ pub struct Holder {
     pub owner: String,
     /// Since when, as the host reports; else when the instance was launched.
     pub since: String,
-    /// Whether it throws away what it has: nobody can join it.
+    /// Whether this is a session with `--discard`, which nobody can join.
     pub discards: bool,
 }
 
@@ -169,11 +168,11 @@ impl Holder {
 /// A failed run, and the outcome of ending what it had made.
 #[derive(Debug)]
 pub struct RunFailure {
-    /// What failed first.
+    /// The first error.
     pub error: RunError,
     /// The outcome of ending this session's own resources after that.
     pub also: Option<Box<Outcome>>,
-    /// What is still billed.
+    /// The resources that are still billed.
     pub left: Left,
 }
 
@@ -260,10 +259,10 @@ pub enum RunError {
     /// A thing changed under a step, which is planned anew.
     #[error("{0}")]
     Changed(String),
-    /// Another live xdrive has the drive.
+    /// Another session has the drive: that of a live xdrive.
     #[error("the drive is in use on {} by {}", .0.instance.its(), .0.owner)]
     Busy(Holder),
-    /// It cannot go on safely.
+    /// The run cannot go on safely.
     #[error("{0}")]
     Stuck(Why),
     /// The system has no randomness.
@@ -290,7 +289,7 @@ impl From<Refused> for RunError {
     }
 }
 
-/// One session's loop over one drive.
+/// The loop of one session over one drive.
 pub struct Reconciler<H: Hosts> {
     drive: DriveName,
     ec2: Ec2,
@@ -305,8 +304,8 @@ pub struct Reconciler<H: Hosts> {
     seen_instances: BTreeMap<InstanceId, Instance>,
     /// The cost of the snapshots of the last sweep.
     kept: Kept,
-    /// What was billed by the last sweep, and what was made since: a run whose sweeps fail can
-    /// still report it.
+    /// The resources that were billed by the last sweep, and those made since: a run whose sweeps
+    /// fail can still report them.
     left: Left,
     /// The last instance that could not be used, and why.
     unusable: Option<UnusableHost>,
@@ -402,7 +401,7 @@ impl<H: Hosts> Reconciler<H> {
         (self.events.borrow_mut())(event);
     }
 
-    /// This session.
+    /// The session's id.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         self.overlay.session()

@@ -9,15 +9,15 @@ use crate::ids::{Generation, SnapshotId, VolumeId};
 /// The source of a new volume.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Nothing: a new drive.
+    /// No source: a new drive.
     Empty,
     /// A snapshot and its generation.
     Snapshot(SnapshotId, Generation),
-    /// The same, for a volume that its session throws away.
+    /// A snapshot and its generation, for a volume that its session throws away.
     Throwaway(SnapshotId, Generation),
 }
 
-/// What a drive is to begin with a copy of.
+/// The original of which a drive is to begin with a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CopySource {
     /// A snapshot.
@@ -31,11 +31,11 @@ pub enum CopySource {
 pub struct CopyOrder {
     /// The region of what is copied.
     pub region: String,
-    /// What is copied, and stays as it is.
+    /// The original, which stays as it is.
     pub source: CopySource,
     /// The copy's `xdrive:op`.
     pub op: String,
-    /// Its tags, but for those that all things of the drive have.
+    /// The copy's tags, but for those that all things of the drive have.
     pub tags: Tags,
 }
 

@@ -49,9 +49,9 @@ pub enum Why {
         snapshot: SnapshotId,
         /// The volume it was taken of.
         volume: VolumeId,
-        /// What is wrong with it.
+        /// The fault that was found in the snapshot.
         problem: String,
-        /// What `--from` can choose.
+        /// The heads that `--from` can choose.
         ways: Vec<Head>,
     },
     /// A host has the drive attached and does not answer, which proves nothing.
@@ -64,7 +64,7 @@ pub enum Why {
     Unreadable(Vec<(String, String)>),
     /// The drive's file system cannot be mounted.
     Damaged(VolumeId, String),
-    /// This many instances were launched and none answered.
+    /// So many instances were launched, and none answered.
     NoHost(u32),
     /// The allowed number of volumes was made, and all failed; the last one.
     NoVolume(VolumeId),
@@ -82,7 +82,7 @@ pub enum Why {
     NameTaken {
         /// The name.
         to: DriveName,
-        /// What is there, in words.
+        /// The part of a drive that is there, in words.
         part: String,
     },
     /// The copy that the drive was to begin with failed.
@@ -98,9 +98,9 @@ pub enum Why {
 pub struct ForeignHead {
     /// The newest state.
     pub head: Head,
-    /// Its generation.
+    /// The generation of that state.
     pub generation: Generation,
-    /// What speaks against it.
+    /// The evidence against it.
     pub foreign: Foreign,
     /// The newest one before, against which nothing speaks.
     pub older: Option<Head>,
@@ -117,7 +117,7 @@ pub enum Thing {
     Snapshot(SnapshotId, GibiBytes),
 }
 
-/// What is still billed.
+/// The resources that are still billed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct Left(pub Vec<Thing>);
 
@@ -126,7 +126,7 @@ pub struct Left(pub Vec<Thing>);
 pub struct Stuck {
     /// Why.
     pub why: Why,
-    /// What is left.
+    /// The resources that are still billed.
     pub left: Left,
 }
 
@@ -142,7 +142,7 @@ pub fn volume_cents(size: GibiBytes) -> u64 {
     u64::from(size) * u64::from(VOLUME_CENTS)
 }
 
-/// What a snapshot of a volume of `size` costs a month at most, in US cents, about.
+/// The most that a snapshot of a volume of `size` costs a month, in US cents, about.
 #[must_use]
 pub fn snapshot_cents(size: GibiBytes) -> u64 {
     u64::from(size) * SNAPSHOT_CENTS
@@ -167,7 +167,8 @@ pub fn beside(size: GibiBytes, speed: Speed) -> f64 {
 }
 
 impl Thing {
-    /// Its cost a month in US cents, about; `None` for instances, which are billed by the second.
+    /// The resource's cost a month in US cents, about; `None` for instances, which are billed by
+    /// the second.
     #[must_use]
     pub fn cents(&self) -> Option<u64> {
         match self {
@@ -199,7 +200,7 @@ impl Serialize for Thing {
 }
 
 impl Left {
-    /// Everything of the drive that is billed, by this sweep.
+    /// All resources of the drive that are billed, by this sweep.
     #[must_use]
     pub fn of(seen: &Observed) -> Self {
         let instances = seen
@@ -218,7 +219,7 @@ impl Left {
         Self(instances.chain(volumes).chain(snapshots).collect())
     }
 
-    /// The same, and what this process has made since the sweep.
+    /// Adds the resources that this process has made since the sweep.
     #[must_use]
     pub fn and_made(mut self, overlay: &Overlay) -> Self {
         let instances = overlay
@@ -237,7 +238,7 @@ impl Left {
         self
     }
 
-    /// The same without the snapshots, which a saved drive always costs.
+    /// Leaves out the snapshots, which a saved drive always costs.
     #[must_use]
     pub fn besides_snapshots(mut self) -> Self {
         self.0.retain(|thing| !matches!(thing, Thing::Snapshot(..)));
@@ -338,7 +339,7 @@ impl Head {
         }
     }
 
-    /// The same in a line that has named the drive: `its volume (vol-…)`.
+    /// The head in a line that has named the drive: `its volume (vol-…)`.
     fn its(&self) -> String {
         match self {
             Self::Volume(id) => id.its(),

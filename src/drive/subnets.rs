@@ -16,7 +16,7 @@ const HINT: &str = "--subnet names a subnet with a route to an internet gateway;
 /// How the instances of a subnet get an address that this laptop reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Their subnet gives one, or none is needed.
+    /// The address that their subnet gives, or none if none is needed.
     Given,
     /// The launch asks for a public one.
     Asked,
@@ -48,7 +48,7 @@ impl Subnets {
         Self { all, warning: None }
     }
 
-    /// The same with this warning.
+    /// Sets the warning.
     #[must_use]
     pub fn with_warning(self, warning: Option<String>) -> Self {
         Self { warning, ..self }

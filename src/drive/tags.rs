@@ -81,7 +81,7 @@ pub const SCRATCH: &str = "xdrive:scratch";
 pub struct Identity {
     /// The run of xdrive.
     pub session: SessionId,
-    /// Its caller's ARN.
+    /// The ARN of its caller.
     pub owner: String,
 }
 
@@ -111,7 +111,7 @@ pub enum VolumeTags {
         blank: bool,
         /// Known to have been formatted.
         formatted: bool,
-        /// Its file system's UUID, if that is recorded.
+        /// The file system's UUID, if that is recorded.
         uuid: Option<Uuid>,
         /// The session that made or last claimed it.
         session: SessionId,
@@ -120,7 +120,7 @@ pub enum VolumeTags {
     Throwaway {
         /// The generation of the snapshot that it was made from, for ever.
         base: Generation,
-        /// Its file system's UUID, if that is recorded on its snapshot.
+        /// The file system's UUID, if that is recorded on the snapshot.
         uuid: Option<Uuid>,
         /// The session that made it and throws it away.
         session: SessionId,
@@ -130,13 +130,13 @@ pub enum VolumeTags {
 /// A snapshot's tags, read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SnapshotTags {
-    /// Its volume's generation.
+    /// The generation of the snapshot's volume.
     pub generation: Generation,
     /// How it came to be.
     pub kind: SnapshotKind,
     /// The attempt that made it.
     pub op: String,
-    /// Its file system's UUID, if that was recorded on its volume.
+    /// The file system's UUID, if that was recorded on the volume.
     pub uuid: Option<Uuid>,
     /// A checkpoint's number within its generation, from 1; else 0.
     pub number: u32,
@@ -167,7 +167,7 @@ pub fn newest<'a, T>(
 pub struct Unreadable {
     /// The tag's key.
     pub tag: &'static str,
-    /// What is wrong with its value.
+    /// The fault of the tag's value.
     pub problem: String,
 }
 

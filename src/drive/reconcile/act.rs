@@ -198,7 +198,7 @@ impl<H: Hosts> Reconciler<H> {
         Ok(())
     }
 
-    /// What is recorded of the generation that `host` is to mount.
+    /// The record of the generation that `host` is to mount.
     fn record(&self, host: &Instance) -> Record {
         let price = self.wanted.offers.iter().find(|offer| {
             let Pool {

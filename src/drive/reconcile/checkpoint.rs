@@ -16,7 +16,7 @@ const LOOKS: u32 = 60;
 /// The result of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// It is being copied.
+    /// The snapshot was begun, and is being copied.
     Taken(SnapshotId),
     /// None was taken, for this reason; the next one may be.
     Skipped(Skipped),

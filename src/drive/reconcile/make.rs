@@ -19,7 +19,7 @@ use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
 use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 
-/// What Amazon Linux calls its root device (EC2 user guide, *Device names for volumes*).
+/// The name of Amazon Linux's root device (EC2 user guide, *Device names for volumes*).
 const ROOT_DEVICE: &str = "/dev/xvda";
 
 impl<H: Hosts> Reconciler<H> {

@@ -1,4 +1,4 @@
-//! One run of the loop: its goal, its failures, and the interrupts.
+//! A run of the loop: its goal, its failures, and the interrupts.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub(super) struct Run {
     looks_failed: u32,
     steps_failed: u32,
     waiting: Option<(Waiting, BootTime)>,
-    /// What was billed by the last sweep, and what was made since.
+    /// The resources that were billed by the last sweep, and those made since.
     left: Left,
 }
 

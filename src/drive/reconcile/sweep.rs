@@ -1,4 +1,4 @@
-//! One ordered sweep: instances and their hosts, volumes, snapshots; never in parallel.
+//! A sweep in order: instances and their hosts, volumes, snapshots; never in parallel.
 //!
 //! Data moves from a mounted volume to a snapshot, so what is read later shows at least what was
 //! there when the earlier was read. What this process made and the lists do not show yet is read

@@ -25,11 +25,11 @@ pub struct UnusableHost {
 /// Why an instance could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// It ended, and this process did not end it; EC2's reason, if it gives one.
+    /// The instance ended, and this process did not end it; EC2's reason, if it gives one.
     Ended(Option<String>),
-    /// It ran and never answered; what came back instead, if anything.
+    /// The instance ran and never answered; the error that came back instead, if any.
     Silent(Option<String>),
-    /// It never answered, and failed EC2's status checks.
+    /// The instance never answered, and failed EC2's status checks.
     Impaired(StatusChecks),
 }
 

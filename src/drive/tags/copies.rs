@@ -49,8 +49,8 @@ pub fn is_copy(tags: &Tags) -> bool {
     tags.contains_key(FORKED_FROM)
 }
 
-/// What the drive began with a copy of, if this snapshot is that copy and says so: a drive's
-/// generation, or the id of a snapshot or volume.
+/// The origin of the copy that the drive began with, if this snapshot is that copy and says so: a
+/// drive's generation, or the id of a snapshot or volume.
 #[must_use]
 pub fn forked_from(tags: &Tags) -> Option<&str> {
     let text = tags.get(FORKED_FROM)?;

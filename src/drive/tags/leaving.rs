@@ -16,7 +16,7 @@ pub enum Leaving {
 }
 
 impl Leaving {
-    /// Its mark.
+    /// The tag that marks a snapshot as leaving; a deletion's has the session that marks it.
     #[must_use]
     pub fn tags(&self, who: &Identity) -> Tags {
         let (key, value) = match self {

@@ -1,5 +1,5 @@
-//! What is recorded of a generation, for people: where it was mounted and since when, at what price,
-//! and a note. Nothing is decided by it.
+//! The record of a generation, for people: where it was mounted and since when, at what price, and
+//! a note. Nothing is decided by it.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::ec2::{Instance, Price, Tags};
 const HOST: &str = "xdrive:host";
 /// Since when that instance ran.
 const SINCE: &str = "xdrive:since";
-/// Its spot price as it was launched, in US dollars an hour.
+/// The spot price of that instance as it was launched, in US dollars an hour.
 const PRICE: &str = "xdrive:price";
 /// The user's note.
 const NOTE: &str = "xdrive:note";
@@ -19,14 +19,14 @@ const NOTE: &str = "xdrive:note";
 /// The longest note, in characters: a tag has 256 (EC2 user guide, *Tag your Amazon EC2 resources*).
 const LONGEST: usize = 256;
 
-/// What was recorded of a generation.
+/// The record of a generation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// The type, the market and the zone of its instance.
     pub host: Option<String>,
     /// Since when that ran.
     pub since: Option<Timestamp>,
-    /// Its price an hour.
+    /// The price of that instance an hour.
     pub price: Option<Price>,
     /// The user's note.
     pub note: Option<Note>,
@@ -81,7 +81,7 @@ impl Record {
         }
     }
 
-    /// What `tags` have of it; what cannot be parsed is left out.
+    /// Reads the record from `tags`; what cannot be parsed is left out.
     #[must_use]
     pub fn read(tags: &Tags) -> Self {
         Self {
@@ -95,8 +95,8 @@ impl Record {
         }
     }
 
-    /// Its tags. The price of one with a host is among them also where it is not known: that of a former
-    /// host must not stay.
+    /// The record as tags. A record with a host has a price tag also where the price is not known:
+    /// that of a former host must not stay.
     #[must_use]
     pub fn tags(&self) -> Tags {
         let unknown = self.host.as_ref().map(|_| String::new());
@@ -119,7 +119,7 @@ impl Record {
         (!lasted.is_negative()).then_some(lasted)
     }
 
-    /// What the instance had cost at `end`, in US dollars, where its price was recorded.
+    /// The cost of the instance until `end`, in US dollars, where its price was recorded.
     #[must_use]
     pub fn dollars(&self, end: Timestamp) -> Option<f64> {
         let hours = self.lasted(end)?.as_secs_f64() / 3600.0;

@@ -63,7 +63,7 @@ impl Settings {
         Self(kept.collect()).with_own(&Tags::new())
     }
 
-    /// The same, with these tags of the account's own. Others stay only as far as there is room.
+    /// Adds tags of the account's own. Others stay only as far as there is room.
     #[must_use]
     pub fn with_own(mut self, own: &Tags) -> Self {
         self.0.extend(own.clone());
@@ -107,7 +107,7 @@ impl Settings {
         )
     }
 
-    /// The same, marked as those of a scratch drive if `is_scratch`.
+    /// Marks the settings as those of a scratch drive if `is_scratch`.
     #[must_use]
     pub fn scratch(mut self, is_scratch: bool) -> Self {
         if is_scratch {
@@ -116,7 +116,7 @@ impl Settings {
         self
     }
 
-    /// The same, with a speed of the drive's own.
+    /// Adds a speed of the drive's own.
     #[must_use]
     pub fn with_speed(mut self, speed: Speed) -> Self {
         let values = [
@@ -130,7 +130,7 @@ impl Settings {
         self
     }
 
-    /// These settings, with the missing ones from `kept`.
+    /// Merges two settings: a setting that is absent here is taken from `kept`.
     #[must_use]
     pub fn over(&self, kept: &Self) -> Self {
         let mut merged = kept.clone();
