@@ -51,9 +51,9 @@ const FIRST_SIGN: Duration = Duration::from_mins(30);
 pub(crate) struct SshHosts {
     login: Login,
     context: LeaseContext,
-    /// This session's attachment to hosts, once it has claimed one.
+    /// The session's attachment to hosts, once it has claimed one.
     client: Option<Attachment>,
-    /// This session's arrival at a host that runs already, once one is known.
+    /// The session's arrival at a host that runs already, once one is known.
     coming: Option<Coming>,
     links: BTreeMap<InstanceId, Link>,
     /// Why hosts did not answer the last request.

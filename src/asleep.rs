@@ -87,7 +87,7 @@ impl Asleep {
         Self { blocks, servers }
     }
 
-    /// What serves its files.
+    /// The SFTP servers of the snapshot's files.
     pub(crate) fn servers(&self) -> Vec<Sftp> {
         self.servers.clone()
     }
@@ -104,7 +104,7 @@ impl Asleep {
         self.blocks.failed()
     }
 
-    /// What was read until now.
+    /// The calls that reading has taken until now.
     pub(crate) fn reading(&self) -> Reading {
         self.blocks.reading()
     }

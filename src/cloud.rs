@@ -40,7 +40,7 @@ const IMAGE: &str = "quay.io/jupyter/minimal-notebook";
 /// it.
 const ARCH: Arch = Arch::X86_64;
 
-/// This computer's architecture: that of image archives made on it, and of its local instances.
+/// The computer's architecture: that of image archives made on it, and of its local instances.
 pub const NATIVE: Arch = if cfg!(target_arch = "aarch64") {
     Arch::Arm64
 } else {
@@ -73,15 +73,15 @@ pub enum Place {
 /// An EC2 to work on.
 #[derive(Debug, Clone)]
 pub struct Cloud {
-    /// Its kind.
+    /// The kind of EC2: AWS, or a folder.
     pub place: Place,
     /// The calls.
     pub ec2: Ec2,
     /// The xdrive command for it: the beginning of every command in a hint.
     pub command: String,
-    /// Its clock.
+    /// The clock that its times are read from.
     pub clock: Clock,
-    /// Its waiting times, and how far its lists lag.
+    /// The waiting times, and how far the lists of this EC2 lag.
     pub timing: Timing,
     /// The machine image of the EC2 in a folder, if its instances are real.
     machine: Option<PathBuf>,

@@ -21,7 +21,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line, a name or an id is invalid.
     Usage = 2,
-    /// Something that is needed is missing: a program, an image, a file, another operating system.
+    /// A thing that is needed is missing: a program, an image, a file, another operating system.
     Unavailable = 69,
     /// Not now: the drive is in use, or its save is still under way.
     TryAgain = 75,
@@ -63,13 +63,13 @@ impl From<End> for Exit {
 /// A failure, as it is printed.
 #[derive(Debug)]
 pub struct Failure {
-    /// Its kind, and exit code.
+    /// The failure's kind, and exit code.
     pub exit: Exit,
     /// The error, with its causes.
     pub error: anyhow::Error,
     /// The remedy: a sentence, or a command to type.
     pub hint: Option<String>,
-    /// What is left in the cloud, and billed.
+    /// The resources that are left in the cloud, and billed.
     pub left: Left,
 }
 
@@ -103,14 +103,14 @@ impl Failure {
         .hint(format!("{command} list shows all there are"))
     }
 
-    /// The same failure with a hint.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same failure with a hint, if there is one.
+    /// Adds a hint, if there is one.
     #[must_use]
     pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
         match hint {
@@ -119,7 +119,7 @@ impl Failure {
         }
     }
 
-    /// The same failure with what is left in the cloud.
+    /// Adds the resources that are left in the cloud.
     #[must_use]
     pub fn left(mut self, left: Left) -> Self {
         self.left = left;

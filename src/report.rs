@@ -67,7 +67,7 @@ fn is_colored(is_terminal: bool) -> bool {
     }
 }
 
-/// What a stream takes that is a `terminal`, or something else.
+/// The features of a stream that is a `terminal`, or something else.
 fn taken(is_terminal: bool, stream: supports_hyperlinks::Stream) -> Takes {
     let colors = is_colored(is_terminal);
     Takes {

@@ -55,7 +55,7 @@ impl Transfer {
         &self.state.progress
     }
 
-    /// What could not be copied.
+    /// The sources that could not be copied.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         self.state.problems()
     }

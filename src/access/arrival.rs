@@ -116,7 +116,7 @@ impl SshHosts {
         });
     }
 
-    /// This session's id, as a host knows it after an arrival or a claim.
+    /// The session's id, as a host knows it after an arrival or a claim.
     pub(super) fn own_session(&self) -> Option<&SessionId> {
         let coming = self.coming.as_ref();
         self.session()

@@ -39,10 +39,10 @@ pub(super) struct Link {
     pub(super) files: Option<EarlySibling>,
 }
 
-/// This session's attachment to its hosts.
+/// The session's attachment to its hosts.
 #[derive(Debug, Clone)]
 pub(super) struct Attachment {
-    /// Its role.
+    /// The session's role.
     pub(super) role: Role,
     pub(super) session: SessionId,
     /// The client's line: session, time, owner.
@@ -328,7 +328,7 @@ impl SshHosts {
         }
     }
 
-    /// This session's id, as its hosts know it; none before it has claimed one.
+    /// The session's id, as its hosts know it; none before it has claimed one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         self.client.as_ref().map(|client| &client.session)
     }

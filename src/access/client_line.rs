@@ -43,7 +43,7 @@ fn owner_and_since(line: &str) -> (String, String) {
     (owner, since)
 }
 
-/// Another client, from its line.
+/// Parses the line of another client.
 pub(super) fn other(line: &str) -> Client {
     let (owner, since) = owner_and_since(line);
     Client::Other { owner, since }

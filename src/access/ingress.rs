@@ -74,7 +74,7 @@ struct Plan {
     tags: Tags,
     /// The group's name.
     name: String,
-    /// This laptop's name in rules.
+    /// The laptop's name in rules.
     laptop: String,
     reach: Reach,
 }
@@ -255,7 +255,7 @@ impl Ingress {
         Ok(found)
     }
 
-    /// The same, without asking an address service, as a launch does.
+    /// The subnets, found without asking an address service, as a launch does.
     pub(crate) async fn network(&self) -> Result<Subnets, HostError> {
         Ok(self.plan.network().await?.1)
     }

@@ -41,7 +41,7 @@ pub(crate) enum News {
     },
     /// The lease was renewed again, after [`News::NotRenewed`].
     Renewed,
-    /// This client is not attached any more: its connection or its lock has ended.
+    /// The client is not attached any more: its connection or its lock has ended.
     Lost,
 }
 

@@ -48,7 +48,7 @@ const GOOD: Duration = Duration::from_mins(1);
 /// attempt ends with the host's refusal, however long its round trips, and three fit in the minute.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500); 2];
 
-/// This laptop's logins to its hosts.
+/// The laptop's logins to its hosts.
 pub(super) struct Login {
     key: UserKey,
     ingress: Ingress,
@@ -273,7 +273,7 @@ impl Login {
     }
 }
 
-/// One attempt with this laptop's key.
+/// Tries to log in with the laptop's key, and opens beside it whatever the purpose needs.
 async fn attempt(target: &Target, key: &UserKey, purpose: Purpose<'_>) -> Result<Attempt, Refusal> {
     let attempt = async {
         let (mut early, mut files) = (None, None);

@@ -1,8 +1,8 @@
-//! What a login to a host is for: what follows it at once, and what is opened beside it.
+//! The purpose of a login to a host: what follows it at once, and what is opened beside it.
 
 use crate::ids::{DriveName, SessionId};
 
-/// What a login is for.
+/// The purpose of a login.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose<'a> {
     /// To ask for the host's state.

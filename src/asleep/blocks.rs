@@ -72,7 +72,7 @@ struct Calls {
     failed: OnceLock<ec2::Error>,
 }
 
-/// What was read of a snapshot.
+/// The calls that reading a snapshot took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Blocks, of 512 KiB each.
@@ -82,7 +82,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// What it cost, in US dollars.
+    /// The calls' cost, in US dollars.
     pub(crate) fn dollars(self) -> f64 {
         [self.blocks, self.lists]
             .iter()
@@ -92,7 +92,7 @@ impl Reading {
     }
 }
 
-/// What the calls share.
+/// The state that all calls share.
 struct Source {
     ec2: Ec2,
     snapshot: SnapshotId,
@@ -104,7 +104,7 @@ struct Source {
     since: Option<Since>,
 }
 
-/// Another snapshot, and what differs from it.
+/// Another snapshot (the origin), and the blocks that differ from it.
 struct Since {
     source: Arc<Source>,
     /// The blocks that differ, with the tokens that read them; none if the two are not related.
@@ -116,7 +116,7 @@ impl Blocks {
         Self::of(ec2, snapshot, None)
     }
 
-    /// Those of another snapshot: what is the same in both is read once.
+    /// The blocks of another snapshot. Shares this one's cache for blocks that did not change.
     pub(super) fn beside(&self, snapshot: SnapshotId) -> Self {
         let since = Since {
             source: Arc::clone(&self.source),

@@ -13,7 +13,8 @@ use crate::ec2::BLOCK;
 use crate::host::sftp::{Attributes, Entry, Files, MOST, SftpError};
 use crate::ids::{DriveIn, DriveName};
 
-/// What `~` is: the home of the user that containers have unless their image names another.
+/// The folder that `~` means: the home of the user that containers have unless their image names
+/// another.
 const HOME: &[u8] = b"/root";
 
 /// The files of a snapshot, and those that are open.
@@ -99,7 +100,7 @@ impl Files for SnapshotFiles {
     }
 }
 
-/// So many bytes of a file from `at` on, or less at its end.
+/// Reads `length` bytes of a file from `at` on, or less at its end.
 fn content(
     fs: &Ext4,
     file: &Inode,

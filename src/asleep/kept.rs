@@ -8,12 +8,12 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 /// needed again and again.
 const LEADING: u32 = 64;
 
-/// What a block is read for.
+/// The purpose for which a block is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A file's content.
     Content,
-    /// What leads to files: metadata of the file system.
+    /// Metadata of the file system, which leads to files.
     Leading,
 }
 

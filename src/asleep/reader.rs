@@ -173,8 +173,8 @@ impl Disk for Reader {
 mod tests {
     use super::*;
 
-    /// What is asked for beside the blocks of these extents, which are those of one file or of what
-    /// leads to files.
+    /// Counts the requests beside the blocks of these extents, which are those of one file or of
+    /// metadata: how many, and how many in vain.
     fn asked(extents: &[Range<u32>], is_file: bool) -> (usize, usize) {
         let (mut recent, mut ahead) = (Vec::new(), Vec::new());
         let mut place = Place::default();
@@ -196,7 +196,7 @@ mod tests {
         (length, in_vain)
     }
 
-    /// So many extents of one length.
+    /// Makes `count` extents of one length.
     fn extents(count: u32, length: u32) -> Vec<Range<u32>> {
         let starts = (0..count).map(|at| at * 9000);
         starts.map(|start| start..start + length).collect()

@@ -53,7 +53,7 @@ struct Folder(Vec<Inode>);
 /// The end of a path.
 enum Node {
     Folder(Folder),
-    /// Anything else.
+    /// A file, link or any other entry.
     Leaf(Inode),
 }
 

@@ -114,8 +114,8 @@ pub(super) fn answer(words: &[OsString]) -> Result<bool, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, anyhow::anyhow!("{error}")))
 }
 
-/// What follows a script for zsh: as a file `_xdrive` in the `fpath` it is the body of a function,
-/// first called for an answer (zsh manual, *Completion System*, *Autoloaded files*).
+/// The text that follows a script for zsh: as a file `_xdrive` in the `fpath` it is the body of a
+/// function, first called for an answer (zsh manual, *Completion System*, *Autoloaded files*).
 const AUTOLOADED: &str = "\
 if [[ \"$funcstack[1]\" == _xdrive ]]; then
     _clap_dynamic_completer_xdrive \"$@\"

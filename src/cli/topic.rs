@@ -7,9 +7,9 @@ use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 /// A topic.
 #[derive(Debug)]
 pub(super) struct Topic {
-    /// What is typed.
+    /// The word that the user types.
     pub(super) name: &'static str,
-    /// What it is about, in some words.
+    /// The topic's subject, in some words.
     pub(super) about: &'static str,
     markdown: &'static str,
 }
@@ -121,7 +121,7 @@ pub(super) fn list() -> String {
 #[derive(Debug, Default)]
 struct Page {
     text: String,
-    /// What the block that is read has so far.
+    /// The text so far of the block that is read.
     block: String,
     is_code: bool,
     /// Whether the block is the first one of an item of a list.

@@ -143,7 +143,7 @@ pub async fn set_up<T>(
     })
 }
 
-/// What helps a computer that cannot be set up: the commands, as far as there are such.
+/// The remedy for a computer that cannot be set up: the commands, as far as there are such.
 fn what_helps(unmet: &Unmet) -> String {
     if !unmet.reasons.is_empty() {
         return "Debian or Ubuntu can, on x86_64 or arm64, in a virtual machine too; XDRIVE_CACHE \

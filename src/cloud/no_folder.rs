@@ -71,7 +71,7 @@ pub fn supervise(_dir: &Path, _cache: &Path, _instance: &str) -> Result<(), Fail
     Err(none())
 }
 
-/// Nothing is missing that could be built: [`cloud`] has the reason.
+/// Succeeds: no part is missing that could be built; [`cloud`] has the reason.
 pub fn is_set_up(_paths: &Paths) -> Result<bool, Failure> {
     Ok(true)
 }

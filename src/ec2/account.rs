@@ -74,10 +74,10 @@ pub enum AccountError {
     /// There are credentials, but they cannot be used; the reason.
     #[error("the AWS credentials cannot be used: {0}")]
     Unusable(String),
-    /// The same, for a profile that uses `aws login`.
+    /// The credentials of a profile that uses `aws login` cannot be used; the reason.
     #[error("the AWS credentials of `aws login` cannot be used: {0}")]
     LoggedOut(String),
-    /// The same, for a profile whose role asks for a second factor's code.
+    /// The role of a profile asks for a second factor's code, and was not given.
     #[error("the role of profile {profile} was not given: {why}")]
     SecondFactor {
         /// The profile.

@@ -17,7 +17,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// Both.
+    /// The two architectures.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Arm64];
 
     /// As EC2 writes it.

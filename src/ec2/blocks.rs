@@ -19,7 +19,7 @@ pub(super) const PAGE: u16 = 100;
 /// Some of the blocks of a snapshot that were ever written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenBlocks {
-    /// Their indices, in order, each with the token that reads it.
+    /// The blocks' indices, in order, each with the token that reads it.
     pub tokens: Vec<(u32, String)>,
     /// The first block that this says nothing about; none if there is none.
     pub end: Option<u32>,
@@ -39,7 +39,7 @@ impl WrittenBlocks {
 /// A block that differs between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBlock {
-    /// Its index.
+    /// The block's index.
     pub index: u32,
     /// The token that reads it in the second snapshot; none if that has no such block.
     pub token: Option<String>,

@@ -7,10 +7,10 @@
 
 use super::{DRIVE, OWNER};
 
-/// One call.
+/// A call of an AWS API, and the right that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// Its name in the API, such as `RunInstances`.
+    /// The call's name in the API, such as `RunInstances`.
     pub name: &'static str,
     /// The service's name in IAM, such as `ec2`.
     pub service: &'static str,
@@ -34,7 +34,7 @@ pub enum Right {
     },
     /// To make resources of these kinds with this tag, by the use of others.
     Make {
-        /// What is made.
+        /// The kinds of the resources that are made.
         kinds: &'static [&'static str],
         /// The tag that each of them gets in the same call.
         tag: &'static str,
@@ -52,12 +52,12 @@ pub enum Right {
     },
 }
 
-/// What a resource is to the call that acts on it.
+/// The part of a resource in a call that acts on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// None is narrowed: the call only reads.
     Any,
-    /// It carries this tag.
+    /// The resource carries this tag.
     Tagged(&'static str),
     /// The call makes it, with this tag.
     New(&'static str),
@@ -73,7 +73,7 @@ pub enum Role {
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
 impl Call {
-    /// Its name in IAM, such as `ec2:RunInstances`.
+    /// The call's name in IAM, such as `ec2:RunInstances`.
     #[must_use]
     pub fn action(&self) -> String {
         format!("{}:{}", self.service, self.name)
@@ -109,7 +109,7 @@ impl Call {
     }
 }
 
-/// All of them, by name.
+/// All calls that xdrive sends, by name.
 pub const CALLS: &[Call] = &[
     own("AttachVolume", &["instance", "volume"]),
     group("AuthorizeSecurityGroupIngress"),

@@ -39,14 +39,14 @@ const UNSEEN: [Duration; 4] = [
     Duration::from_secs(4),
 ];
 
-/// What to launch.
+/// An instance to launch.
 #[derive(Clone)]
 pub struct LaunchOrder {
     /// Makes a repeated call return the first one's instance; at most 60 ASCII characters.
     pub client_token: String,
     /// An AMI id or a `resolve:ssm:` parameter.
     pub image: String,
-    /// Such as `t3.medium`.
+    /// The instance type, such as `t3.medium`.
     pub instance_type: String,
     /// The zone; none leaves it to EC2.
     pub zone: Option<Zone>,
@@ -55,7 +55,7 @@ pub struct LaunchOrder {
     /// Whether it gets a public address even where its subnet gives none. If not, the subnet
     /// decides.
     pub public_address: bool,
-    /// Its security groups; empty takes the VPC's default group.
+    /// The instance's security groups; empty takes the VPC's default group.
     pub groups: Vec<GroupId>,
     /// The device of its image's root disk, which is encrypted then; none leaves the disk as the
     /// image and the account have it. EC2 refuses a name other than the image's
@@ -93,15 +93,15 @@ impl std::fmt::Debug for LaunchOrder {
 pub struct VolumeOrder {
     /// Makes a repeated call return the first one's volume.
     pub client_token: String,
-    /// Its zone.
+    /// The volume's zone.
     pub zone: Zone,
-    /// Its size.
+    /// The volume's size.
     pub size: GibiBytes,
-    /// Its snapshot; none makes it empty.
+    /// The snapshot to make it from; none makes it empty.
     pub snapshot: Option<SnapshotId>,
-    /// Its speed. The initialization rate applies only to a volume from a snapshot.
+    /// The volume's speed. The initialization rate applies only to a volume from a snapshot.
     pub speed: Speed,
-    /// Its tags.
+    /// The volume's tags.
     pub tags: Tags,
 }
 

@@ -18,11 +18,11 @@ const CALL: &str = "DescribeInstanceStatus";
 /// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Check {
-    /// It has no answer yet.
+    /// The check has no answer yet.
     Initializing,
-    /// It passed.
+    /// The check passed.
     Passed,
-    /// It failed.
+    /// The check failed.
     Impaired,
     /// EC2 does not know: `insufficient-data`, or `not-applicable` where nothing runs.
     Unknown,
@@ -33,7 +33,7 @@ pub enum Check {
 pub struct StatusChecks {
     /// The system below it: power, network, host.
     pub system: Check,
-    /// Its own network and kernel.
+    /// The instance's own network and kernel.
     pub instance: Check,
 }
 

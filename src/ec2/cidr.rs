@@ -18,7 +18,7 @@ pub struct Cidr(IpNet);
 pub struct InvalidCidr(String);
 
 impl Cidr {
-    /// This address alone.
+    /// The range of this address alone.
     #[must_use]
     pub fn one(address: IpAddr) -> Self {
         Self(address.to_canonical().into())

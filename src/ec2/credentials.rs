@@ -33,7 +33,7 @@ pub struct Chain {
     sts: aws_sdk_sts::Client,
     region: String,
     clock: Clock,
-    /// What was handed out last.
+    /// The credentials that were handed out last.
     last: Mutex<Option<Credentials>>,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// That of the user's account, whichever EC2 the session works on.
+    /// The chain of the user's account, whichever EC2 the session works on.
     pub async fn of_account(account: &Account, clock: Clock) -> Result<Self, AccountError> {
         let Loaded {
             config, endpoints, ..
@@ -102,7 +102,7 @@ impl Chain {
         }
     }
 
-    /// Those of the chain; the first of it may be from the beginning of the session.
+    /// The credentials of the chain; the first ones may be from the beginning of the session.
     async fn own(&self) -> Result<Credentials, Error> {
         let unusable = |error: CredentialsError| Error {
             call: "the chain of credentials",

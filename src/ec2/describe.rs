@@ -44,8 +44,9 @@ impl Ec2 {
         Ok(all.partition(|it| !it.is_backup()))
     }
 
-    /// Everything that carries any `xdrive:drive` tag, but for others' backups. Instances first, then
-    /// volumes, then snapshots: data moves in this order, so only this order misses none.
+    /// Lists all resources that carry any `xdrive:drive` tag, but for others' backups. Instances
+    /// first, then volumes, then snapshots: data moves in this order, so only this order misses
+    /// none.
     pub async fn everything(&self) -> Result<(Vec<Instance>, Vec<Volume>, Vec<Snapshot>), Error> {
         Ok(self.everything_and_backups().await?.0)
     }
@@ -134,7 +135,7 @@ impl Ec2 {
         .await
     }
 
-    /// One instance by id; `None` if EC2 does not know it (yet).
+    /// Reads an instance by id; `None` if EC2 does not know it (yet).
     pub async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>, Error> {
         const CALL: &str = "DescribeInstances";
         let answer = known(
@@ -152,7 +153,7 @@ impl Ec2 {
             .transpose()
     }
 
-    /// One volume by id; `None` if EC2 does not know it (yet, or any more).
+    /// Reads a volume by id; `None` if EC2 does not know it (yet, or any more).
     pub async fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
         const CALL: &str = "DescribeVolumes";
         let answer = known(
@@ -170,7 +171,7 @@ impl Ec2 {
             .transpose()
     }
 
-    /// One snapshot by id; `None` if EC2 does not know it (yet, or any more).
+    /// Reads a snapshot by id; `None` if EC2 does not know it (yet, or any more).
     pub async fn snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, Error> {
         const CALL: &str = "DescribeSnapshots";
         let answer = known(

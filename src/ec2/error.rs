@@ -54,7 +54,7 @@ pub enum Kind {
 pub struct Error {
     /// The API call, such as `RunInstances`.
     pub call: &'static str,
-    /// What may be done about it.
+    /// The kind of the error, which says what may be done about it.
     pub kind: Kind,
     /// AWS's error code, such as `InsufficientInstanceCapacity`; empty where no answer came.
     pub code: String,

@@ -50,9 +50,9 @@ pub enum NoExperiment {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// Its code.
+        /// The error's code.
         code: String,
-        /// Its words.
+        /// The error's message.
         message: String,
     },
     /// The request failed, or its answer cannot be parsed.
@@ -97,11 +97,11 @@ pub struct Injection {
 /// The state of an experiment (API reference, *`ExperimentState`*).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or is about to.
+    /// The experiment runs, or is about to.
     Running,
-    /// It interrupted the instance.
+    /// The experiment interrupted the instance.
     Completed,
-    /// It failed or was stopped; why.
+    /// The experiment failed or was stopped; why.
     Failed(String),
 }
 

@@ -21,17 +21,17 @@ const PORT: i32 = 22;
 /// A security group and its ingress rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its id.
+    /// The group's id.
     pub id: GroupId,
-    /// Its name, unique in its VPC.
+    /// The group's name, unique in its VPC.
     pub name: String,
-    /// Its VPC.
+    /// The group's VPC.
     pub vpc: VpcId,
     /// The ranges that may reach port 22 by TCP.
     pub rules: Vec<Rule>,
     /// Whether it has any other ingress rule: one that xdrive did not make.
     pub has_other_rules: bool,
-    /// Its tags.
+    /// The group's tags.
     pub tags: Tags,
 }
 
@@ -40,7 +40,7 @@ pub struct Group {
 pub struct Rule {
     /// The range.
     pub from: Cidr,
-    /// Its description.
+    /// The rule's description.
     pub description: String,
 }
 
@@ -61,7 +61,7 @@ impl Ec2 {
         self.groups_where(&[(&name, literally(owner))]).await
     }
 
-    /// Those of the groups `ids` that carry xdrive's tags.
+    /// Reads the groups among `ids` that carry xdrive's tags.
     pub async fn tagged_groups(&self, ids: &[GroupId]) -> Result<Vec<Group>, Error> {
         // By filter: an id that is gone is then no error.
         let mut found = Vec::new();

@@ -62,11 +62,11 @@ pub(super) fn client() -> SharedHttpClient {
 /// An answer, whatever its status.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Its HTTP status.
+    /// The HTTP status.
     pub(super) status: u16,
     /// The error that its header names.
     pub(super) error: Option<String>,
-    /// Its body.
+    /// The body.
     pub(super) text: String,
 }
 

@@ -86,36 +86,36 @@ impl InstanceState {
     }
 }
 
-/// One instance.
+/// An instance, as EC2 describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// Its id.
+    /// The instance's id.
     pub id: InstanceId,
-    /// Its state.
+    /// The instance's state.
     pub state: InstanceState,
-    /// Its zone: volumes attach only within it.
+    /// The instance's zone: volumes attach only within it.
     pub zone: Zone,
-    /// Its type, such as `t3.medium`.
+    /// The instance type, such as `t3.medium`.
     pub instance_type: String,
-    /// Its architecture; none if it is one that xdrive does not know.
+    /// The instance's architecture; none if it is one that xdrive does not know.
     pub arch: Option<Arch>,
     /// How it is paid for.
     pub market: Market,
     /// The address for SSH: the public one, else the private one.
     pub address: Option<IpAddr>,
-    /// Its address within its VPC.
+    /// The instance's address within its VPC.
     pub private: Option<IpAddr>,
-    /// Its IPv6 address, which is the same from everywhere.
+    /// The instance's IPv6 address, which is the same from everywhere.
     pub ipv6: Option<Ipv6Addr>,
     /// When `RunInstances` accepted it.
     pub launched: Timestamp,
     /// The image it runs.
     pub image: String,
-    /// Its disks.
+    /// The instance's disks.
     pub mappings: Vec<Mapping>,
-    /// Its security groups.
+    /// The instance's security groups.
     pub groups: Vec<GroupId>,
-    /// Its tags.
+    /// The instance's tags.
     pub tags: Tags,
 }
 
@@ -143,28 +143,28 @@ pub enum VolumeState {
     Deleting,
     /// Gone.
     Deleted,
-    /// Its hardware or its key failed.
+    /// Failed: its hardware or its key.
     Error,
 }
 
-/// One volume.
+/// A volume, as EC2 describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Its id.
+    /// The volume's id.
     pub id: VolumeId,
-    /// Its state.
+    /// The volume's state.
     pub state: VolumeState,
-    /// Its zone.
+    /// The volume's zone.
     pub zone: Zone,
-    /// Its size.
+    /// The volume's size.
     pub size: GibiBytes,
     /// When it was made.
     pub created: Timestamp,
     /// The snapshot it was made from; `None` if it was made empty.
     pub snapshot: Option<SnapshotId>,
-    /// What it is attached to.
+    /// The attachment, if there is one.
     pub attachment: Option<Attachment>,
-    /// Its tags.
+    /// The volume's tags.
     pub tags: Tags,
 }
 
@@ -175,7 +175,7 @@ pub struct Attachment {
     pub instance: InstanceId,
     /// The device name.
     pub device: String,
-    /// Its state.
+    /// The attachment's state.
     pub state: AttachmentState,
     /// Since when.
     pub since: Timestamp,
@@ -209,12 +209,12 @@ pub enum SnapshotState {
     Error,
 }
 
-/// One snapshot.
+/// A snapshot, as EC2 describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its id.
+    /// The snapshot's id.
     pub id: SnapshotId,
-    /// Its state.
+    /// The snapshot's state.
     pub state: SnapshotState,
     /// The volume it was taken of.
     pub volume: Option<VolumeId>,
@@ -227,7 +227,7 @@ pub struct Snapshot {
     pub started: Timestamp,
     /// Why it is in `Error`, in AWS's words; empty otherwise.
     pub message: String,
-    /// Its tags.
+    /// The snapshot's tags.
     pub tags: Tags,
 }
 

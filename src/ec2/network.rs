@@ -13,13 +13,13 @@ use crate::ids::{SubnetId, VpcId};
 /// A subnet: one zone's part of a VPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subnet {
-    /// Its id.
+    /// The subnet's id.
     pub id: SubnetId,
     /// The VPC that it is a part of.
     pub vpc: VpcId,
     /// The zone that it is in: all its instances are.
     pub zone: Zone,
-    /// Its private IPv4 addresses; none if it has none.
+    /// The subnet's private IPv4 addresses; none if it has none.
     pub range: Option<Cidr>,
     /// Whether it is the default one of its zone.
     pub is_default: bool,
@@ -66,7 +66,7 @@ impl Ec2 {
             .map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
-    /// One subnet by id (`DescribeSubnets`); [`super::Kind::NotFound`] if there is none.
+    /// Reads a subnet by id (`DescribeSubnets`); [`super::Kind::NotFound`] if there is none.
     pub async fn subnet(&self, id: &SubnetId) -> Result<Subnet, Error> {
         const CALL: &str = "DescribeSubnets";
         let answer = self

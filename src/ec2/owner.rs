@@ -15,7 +15,7 @@ pub enum Ownership {
     /// Of some person with the caller's permission set: old versions of xdrive wrote the role
     /// alone.
     OfRole,
-    /// Another caller's.
+    /// Of another caller.
     Other,
 }
 

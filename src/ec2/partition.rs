@@ -19,7 +19,7 @@ pub enum Partition {
 }
 
 impl Partition {
-    /// All of them.
+    /// All partitions that xdrive knows.
     pub const ALL: [Self; 4] = [Self::Aws, Self::UsGov, Self::Cn, Self::Eusc];
 
     /// The partition of a region, by its name.

@@ -172,7 +172,7 @@ impl Ec2 {
     }
 }
 
-/// One price, and since when it holds.
+/// Parses a price, and since when it holds.
 fn read(answer: &Answer) -> Result<PriceChange, String> {
     let (Some(instance_type), Some(zone), Some(price)) = (
         answer.instance_type(),

@@ -11,7 +11,7 @@ use super::{Ec2, Error, Market};
 /// A quota of vCPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quota {
-    /// Such as `L-34B43A08`.
+    /// The quota's code, such as `L-34B43A08`.
     pub code: &'static str,
     /// As Service Quotas shows it.
     pub name: &'static str,

@@ -31,7 +31,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// This speed, with the missing values from `other`.
+    /// Merges two speeds: a value that is missing here is taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Speed {
         Ok(())
     }
 
-    /// What it costs a month in US cents, beside the volume's size: $0.005 for each operation a
+    /// The speed's cost a month in US cents, beside the volume's size: $0.005 for each operation a
     /// second beyond 3,000, $0.04 for each MiB a second beyond 125
     /// (<https://aws.amazon.com/ebs/pricing/>, us-east-1). The initialization rate is paid for
     /// once, by the data in the snapshot.

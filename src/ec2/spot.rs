@@ -42,7 +42,7 @@ const SPOT_ENDED: &str = "Server.SpotInstance";
 /// The status of a spot request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpotStatus {
-    /// Its code, such as `fulfilled`.
+    /// The status code, such as `fulfilled`.
     pub code: String,
     /// Since when.
     pub since: Timestamp,
@@ -60,12 +60,12 @@ impl SpotStatus {
     }
 }
 
-/// What EC2 does to a spot instance of its own accord.
+/// The interruption of a spot instance by EC2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakenBack {
-    /// It ends the instance at about this time.
+    /// EC2 ends the instance at about this time.
     At(Timestamp),
-    /// It has ended it.
+    /// EC2 has ended the instance.
     Already,
 }
 

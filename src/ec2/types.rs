@@ -27,7 +27,7 @@ const PAGE: i32 = 100;
     reason = "each is one thing that EC2 says of a type, and none follows from another"
 )]
 pub struct InstanceType {
-    /// Such as `t3.medium`.
+    /// The type's name, such as `t3.medium`.
     pub name: String,
     /// Virtual CPUs.
     pub cpus: u32,
@@ -45,7 +45,7 @@ pub struct InstanceType {
     /// Whether that is AWS's own, Trainium or Inferentia: it needs a driver of its own.
     #[serde(skip)]
     pub is_neuron: bool,
-    /// What its programs are compiled for.
+    /// The architecture that its programs are compiled for.
     pub arch: Arch,
     /// Whether its CPUs are meant for bursts: above a baseline they cost extra.
     pub burstable: bool,
@@ -163,7 +163,7 @@ fn read(answers: &[sdk::InstanceTypeInfo]) -> Result<Vec<InstanceType>, String> 
     types.filter_map(Result::transpose).collect()
 }
 
-/// One type; `None` if xdrive has no image for its architecture.
+/// Parses a type; `None` if xdrive has no image for its architecture.
 fn instance_type(answer: &sdk::InstanceTypeInfo) -> Result<Option<InstanceType>, String> {
     let name = answer
         .instance_type()

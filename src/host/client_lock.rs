@@ -58,7 +58,7 @@ impl Role {
 pub struct LockOrder<'a> {
     /// The client's line, for people to read; its first word is the session, unique to it.
     pub client: &'a str,
-    /// Its role.
+    /// The client's role.
     pub role: Role,
     /// The lease, in whole seconds from now.
     pub lease: Duration,
@@ -114,8 +114,8 @@ pub(super) fn notice(text: &str) -> Option<(String, Timestamp)> {
     Some((action.to_owned(), at.parse().ok()?))
 }
 
-/// This client, attached to the host. The lock ends when it is dropped, with the connection, and
-/// with this process, however that ends.
+/// A client of this process, attached to the host. The lock ends when it is dropped, with the
+/// connection, and with this process, however that ends.
 #[derive(Debug)]
 pub struct ClientLock {
     lease: watch::Sender<Duration>,

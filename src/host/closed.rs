@@ -11,11 +11,11 @@ use crate::ids::VolumeId;
 pub enum Closed {
     /// The drive is unmounted.
     Unmounted,
-    /// Nothing has been mounted since its system started. If something was before, it may be left
-    /// as by a power cut.
+    /// No volume has been mounted since the host's system started. If one was before, it may be
+    /// left as by a power cut.
     NotMounted,
-    /// It could not be unmounted by its deadline: it is synced and read-only, and the host is
-    /// powering off.
+    /// The drive could not be unmounted by its deadline: it is synced and read-only, and the host
+    /// is powering off.
     Frozen,
 }
 
@@ -42,11 +42,11 @@ pub struct CloseReport {
 /// The commit of the container's own layer at closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
-    /// It is an image now.
+    /// The layer is an image now.
     Yes,
-    /// Nothing in it is newer than the last commit.
+    /// The layer has nothing newer than the last commit.
     Unchanged,
-    /// It could not be committed in time. Nothing is lost: the layer itself is on the drive.
+    /// The layer could not be committed in time. Nothing is lost: the layer itself is on the drive.
     Failed,
     /// There was no container, or the drive was closed before.
     Nothing,

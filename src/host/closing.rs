@@ -7,10 +7,10 @@ use std::time::Duration;
 /// The most that a program may ask for: what follows its end must fit into EC2's two minutes.
 pub const LONGEST: Duration = Duration::from_mins(1);
 
-/// What every program has when EC2 takes the host.
+/// The least time that every program has to end when EC2 takes the host.
 pub const SHORTEST: Duration = Duration::from_secs(5);
 
-/// What EC2 has to leave for the steps after the programs' end.
+/// The time that EC2 has to leave for the steps after the programs' end.
 const AFTER: Duration = Duration::from_secs(50);
 
 /// How long a program that asks for `asked` has when EC2 takes the host in `left`. The close may have

@@ -26,9 +26,9 @@ pub struct HostState {
     pub unmounted: bool,
     /// The volume that was unmounted then; none if none was mounted since its system started.
     pub whole: Option<VolumeId>,
-    /// What is mounted.
+    /// The volume at the drive's mountpoint.
     pub mounted: Mounted,
-    /// Its free room, if known.
+    /// The drive's free room, if known.
     pub room: Option<Room>,
     /// The line of the client that leads now.
     pub attached: Option<String>,
@@ -42,14 +42,14 @@ pub struct HostState {
     pub launch_key: bool,
 }
 
-/// What is mounted at the drive's mountpoint.
+/// The volume that is mounted at the drive's mountpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Mounted {
-    /// Nothing.
+    /// No volume.
     Nothing,
-    /// This volume, for writing.
+    /// A volume, for writing.
     Volume(VolumeId),
-    /// This volume still, but synced and read-only, and the host is powering off: a close could not
+    /// A volume still, but synced and read-only, and the host is powering off: a close could not
     /// unmount it by its deadline.
     Frozen(VolumeId),
 }

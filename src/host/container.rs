@@ -16,11 +16,11 @@ use crate::quote::{join, quote};
 /// A container of the drive, running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// What the drive calls it; none for the main one.
+    /// The container's name on the drive; none for the main one.
     pub named: Option<ContainerName>,
     /// Docker's name of it, `xdrive-DRIVE` or `xdrive-DRIVE..NAME`.
     pub name: String,
-    /// Its address on the host's bridge, for forwards; no port is published.
+    /// The container's address on the host's bridge, for forwards; no port is published.
     pub address: IpAddr,
     /// Whether it was running, started or made.
     pub came: Came,
@@ -42,7 +42,8 @@ pub struct Container {
 /// which Linux limits to 128 KiB, and quoting may lengthen it fourfold.
 const SHORT: usize = 16 << 10;
 
-/// What is sent ahead of a command with these words: each with a NUL behind it. None for a short one.
+/// The bytes that are sent ahead of a command with these words: each word with a NUL behind it.
+/// None for a short command.
 pub(super) fn ahead(argv: &[String]) -> Option<Vec<u8>> {
     let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
     if bytes <= SHORT {
@@ -55,15 +56,15 @@ pub(super) fn ahead(argv: &[String]) -> Option<Vec<u8>> {
 /// How a container came to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Came {
-    /// It was running.
+    /// The container was running.
     Running,
-    /// It existed, stopped.
+    /// The container existed, stopped.
     Started,
-    /// It is the first of its name.
+    /// The container is the first of its name.
     Created,
-    /// It is the first from another image. The former one is an image of this name.
+    /// The container is the first from another image. The former one is an image of this name.
     Replaced(String),
-    /// It was made again from its own committed image, for this reason.
+    /// The container was made again from its own committed image, for this reason.
     Recreated(String),
 }
 
@@ -108,7 +109,7 @@ impl CommandId {
         is_id.then(|| Self(text.to_owned()))
     }
 
-    /// Its digits.
+    /// The id's digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -133,7 +134,8 @@ const LOCALE: &str = r#"[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || export LANG=C
 /// command's exit code through, 127 and 126 included.
 const RECORDED: &str = r#"echo $$ >"$0"; exec "$@""#;
 
-/// The same; `$1` is the file with the session's variables, which may put words before the command.
+/// As [`RECORDED`], but `$1` is the file with the session's variables, which may put words before
+/// the command.
 const RECORDED_WITH_VARIABLES: &str = r#"echo $$ >"$0"; . "$1"; shift; exec "$@""#;
 
 /// As [`Container::terminal`], for a shell in the main container of `drive` on a host that has not answered
@@ -260,7 +262,8 @@ mod tests {
         }
     }
 
-    /// What `sh -c` makes of `script` with a folder in place of the container's tmpfs.
+    /// Runs `script` in `sh -c`, with a folder in place of the container's tmpfs; returns the
+    /// output.
     fn ran(script: &str, folder: &std::path::Path, system: &str) -> String {
         let script = script.replace("/run/xdrive", folder.to_str().unwrap());
         let mut sh = std::process::Command::new("sh");

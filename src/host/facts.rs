@@ -18,7 +18,7 @@ pub enum ScriptError {
     /// The host began to close, for this reason; it will never mount or start anything again.
     #[error("the host is closing: {0}")]
     Closing(String),
-    /// Another client is attached (`owner`), or another command is at work.
+    /// The host is busy: another client is attached (`owner`), or another command is at work.
     #[error("the host is busy: {words}")]
     Busy {
         /// The line of the client that is attached, if that is the reason.
@@ -63,7 +63,7 @@ pub enum ScriptError {
     Failed {
         /// Script and verb.
         script: &'static str,
-        /// Its exit code.
+        /// The script's exit code.
         status: u32,
         /// The last lines of its standard error.
         words: String,
@@ -81,11 +81,11 @@ pub enum ScriptError {
 /// How a volume can differ from what was ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VolumeProblem {
-    /// It should be blank, and is neither blank nor a whole ext4: a format was cut off.
+    /// The volume should be blank, and is neither blank nor a whole ext4: a format was cut off.
     HalfMade,
-    /// It should hold a file system, and holds no ext4.
+    /// The volume should hold a file system, and holds no ext4.
     Foreign,
-    /// It is an ext4 with errors that need a person.
+    /// The volume holds an ext4 with errors that need a person.
     Damaged,
     /// A newer xdrive has written it.
     Newer,

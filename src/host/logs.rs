@@ -41,7 +41,7 @@ pub(crate) struct Piece {
     pub(crate) is_output: bool,
     /// How many bytes the run had written to that before.
     pub(crate) place: u64,
-    /// What it wrote; nothing where only the place is named.
+    /// The output; empty where only the place is named.
     pub(crate) bytes: Bytes,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Logs {
     host: Host,
     session: Session,
     frames: Frames,
-    /// What the script printed for people.
+    /// The script's message for people.
     words: Vec<u8>,
     status: Option<u32>,
 }

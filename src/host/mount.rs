@@ -23,7 +23,7 @@ pub struct MountOrder {
     /// The device name it was attached under, such as `/dev/sdf`: for machines whose disks have no
     /// serial numbers.
     pub device: String,
-    /// Its size in bytes, if known: without it a device name proves nothing.
+    /// The volume's size in bytes, if known: without it a device name proves nothing.
     pub size: Option<u64>,
     /// How long to wait for the device to appear.
     pub wait: Duration,
@@ -39,7 +39,7 @@ pub struct MountedDrive {
     pub uuid: Uuid,
     /// The volume's size in bytes.
     pub size: u64,
-    /// Its free room, if known.
+    /// The drive's free room, if known.
     pub room: Option<Room>,
     /// Whether it was blank and is formatted now.
     pub formatted: bool,

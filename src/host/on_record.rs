@@ -5,22 +5,23 @@ use crate::ids::{ContainerName, MAIN};
 /// A container that is on record on the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnRecord {
-    /// Its name; none for the main one.
+    /// The container's name; none for the main one.
     pub name: Option<ContainerName>,
     /// Whether it runs.
     pub state: ContainerState,
-    /// What it was made from: a reference, or [`LoadedImage::source`](super::scripts::LoadedImage::source).
+    /// The image that it was made from: a reference, or
+    /// [`LoadedImage::source`](super::scripts::LoadedImage::source).
     pub source: String,
 }
 
-/// What a container does.
+/// The state of a container on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerState {
-    /// It runs.
+    /// The container runs.
     Running,
-    /// It is there, and nothing runs in it.
+    /// The container is there, and nothing runs in it.
     Stopped,
-    /// It is made again from its own image the next time.
+    /// The container is made again from its own image the next time.
     Gone,
     /// The drive is asleep, and all of it.
     Asleep,

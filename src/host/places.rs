@@ -1,4 +1,5 @@
-//! What a container has of the host besides `/work`: folders of the drive, and Docker's socket.
+//! The parts of the host that a container has besides `/work`: folders of the drive, and Docker's
+//! socket.
 //!
 //! A mount's folder is below `/work`, where all paths of a drive begin: it is there for `cp` and `ls`
 //! as well. `shell/host/mounts` checks on the host that no link leads out of it.
@@ -15,9 +16,9 @@ const RESERVED: [&str; 5] = ["/proc", "/sys", "/dev", "/run/xdrive", "/work"];
 /// A folder or file on the drive that is mounted into the container: `HOST:CONTAINER[:ro]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its path below `/work`; `.` is all of it.
+    /// The path below `/work`; `.` is all of it.
     host: String,
-    /// Its absolute path in the container.
+    /// The absolute path in the container.
     container: String,
     is_read_only: bool,
 }
@@ -25,7 +26,7 @@ pub struct Mount {
 /// A mount that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMount {
-    /// It has another number of parts.
+    /// The mount has not two or three parts.
     #[error("it is not HOST:CONTAINER or HOST:CONTAINER:ro, and no path in it may have a colon")]
     Parts,
     /// The third part is no mode.
@@ -126,7 +127,7 @@ impl fmt::Display for Mount {
     }
 }
 
-/// What a container is to have of the host. What is `None` stays as the container has it.
+/// The parts of the host that a container is to have. `None` leaves them as the container has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places {
     /// All of its mounts.
@@ -142,7 +143,7 @@ impl Places {
         self.mounts.is_none() && self.docker.is_none()
     }
 
-    /// These, with what they leave open from `other`.
+    /// Merges two sets of places: `other` has those that are open here.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

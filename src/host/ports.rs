@@ -38,7 +38,7 @@ impl Listener {
         Some(listeners)
     }
 
-    /// What to call the program.
+    /// The program's name for people.
     #[must_use]
     pub fn name(&self) -> &str {
         if self.program.is_empty() {
@@ -62,7 +62,7 @@ fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// What listens, each time that it has changed.
+/// The listening ports of the host, reported each time that they have changed.
 pub struct Listening {
     session: Session,
     /// The beginning of the next line.
@@ -70,9 +70,9 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// What listens now; at once the first time, and then when it has changed. None when the
-    /// connection has ended, or the host sends a line without an end. Loses nothing if it is dropped
-    /// before it is ready.
+    /// Waits for the next report of the listening ports: at once the first time, and then when they
+    /// have changed. None when the connection has ended, or the host sends a line without an end.
+    /// Loses nothing if it is dropped before it is ready.
     pub async fn next(&mut self) -> Option<Vec<Listener>> {
         loop {
             while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -92,7 +92,8 @@ impl Listening {
 }
 
 impl Host {
-    /// What listens in the container of this name, or in the main one; nothing where it does not run.
+    /// The ports that listen in the container of this name, or in the main one; none where it does
+    /// not run.
     pub async fn listeners(
         &self,
         name: Option<&ContainerName>,

@@ -54,7 +54,7 @@ pub enum Refused {
     Unreachable,
     /// The image is larger than what is left on the drive.
     Full,
-    /// Anything else.
+    /// Any other refusal.
     Other,
 }
 

@@ -8,11 +8,13 @@ use super::facts::Facts;
 /// GiB that is 0.8.
 const PART: u64 = 10;
 
-/// And with less than this free: a tenth of a large drive is room for years. A commit writes the
-/// container's layer once more, and an environment with a GPU's libraries has 5 to 10 GiB.
+/// With less than this free, a drive is nearly full too. A tenth of a large drive is room for
+/// years. A commit writes the container's layer once more, and an environment with a GPU's
+/// libraries has 5 to 10 GiB.
 const BYTES: u64 = 16 << 30;
 
-/// The same, in files: those of two such environments.
+/// With fewer inodes than this free, a drive is nearly full as well: two environments with a GPU's
+/// libraries have as many files.
 const INODES: u64 = 200_000;
 
 /// The size of a mounted drive, and its free part.

@@ -13,9 +13,9 @@ use crate::quote::join;
 /// A request to run a command.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandOrder<'a> {
-    /// Its id.
+    /// The command's id.
     pub id: &'a CommandId,
-    /// What people call it: its words as they were typed.
+    /// The command's name for people: its words as they were typed.
     pub label: &'a str,
     /// The line of the client that the host has while it runs; after a `?` only while no caller is
     /// attached to it.
@@ -40,7 +40,7 @@ pub struct Limit {
 /// The most characters by which a command is called: they are an argument on its host.
 const LABEL: usize = 2000;
 
-/// What people call the command with these words, as far as that is short.
+/// A short name for people of the command with these words.
 #[must_use]
 pub fn label(words: &[String]) -> String {
     let label = join(words);
@@ -54,10 +54,10 @@ pub fn label(words: &[String]) -> String {
 /// A command that runs on a host, or ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its id, hexadecimal digits.
+    /// The run's id, hexadecimal digits.
     #[serde(rename = "run")]
     pub id: String,
-    /// Its words.
+    /// The command's words.
     pub command: String,
     /// The container that it is for; empty for the main one, and for what an earlier version began.
     #[serde(default)]
@@ -66,7 +66,7 @@ pub struct Run {
     pub began: f64,
     /// When it ended; none while it runs, and if it is lost.
     pub ended: Option<f64>,
-    /// Its exit status, likewise.
+    /// The exit status, likewise.
     pub status: Option<u8>,
     /// Why its host had begun to close when it ended, if it had; none where an earlier version began it.
     #[serde(default)]
@@ -114,7 +114,7 @@ impl Run {
         self.container.parse().ok()
     }
 
-    /// Its id.
+    /// The run's id, if it can be parsed.
     #[must_use]
     pub fn command_id(&self) -> Option<CommandId> {
         CommandId::parse(&self.id)

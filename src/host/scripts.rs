@@ -56,7 +56,7 @@ pub enum Image {
     Kept,
     /// A registry reference that [`Host::pull`] has pulled.
     Reference(String),
-    /// One that [`Host::load_image`] has loaded from an archive, or [`Host::build`] has built.
+    /// An image that [`Host::load_image`] has loaded from an archive, or [`Host::build`] has built.
     Loaded(LoadedImage),
 }
 
@@ -74,13 +74,13 @@ pub struct LoadedImage {
 pub struct ContainerOrder {
     /// The drive's name, which is the host name of its main container.
     pub drive: DriveName,
-    /// Which container, and its host name; none for the main one.
+    /// The container's name, and its host name; none for the main one.
     pub named: Option<ContainerName>,
     /// The image to make it from.
     pub image: Image,
     /// The environment of everything in it. Values with newlines cannot be passed to docker.
     pub environment: Vec<(String, String)>,
-    /// What it is to have of the host.
+    /// The parts of the host that the container is to have.
     pub places: Places,
 }
 

@@ -188,9 +188,9 @@ impl Sftp {
         Ok(fields.text()?.to_vec())
     }
 
-    /// What there is at `path`: where that is a link, what it leads to if `follows`, else the link.
-    /// None if there is nothing. An answer that is still a link where links are followed is garbled: a
-    /// copy would make it here by the name that was typed.
+    /// Reads the entry at `path`: where that is a link, the entry it leads to if `follows`, else
+    /// the link. None if there is nothing. An answer that is still a link where links are followed
+    /// is garbled: a copy would make it here by the name that was typed.
     pub(crate) async fn look(
         &self,
         path: &[u8],
@@ -457,7 +457,7 @@ impl Pending {
         Ok(Some((attributes, fields.rest())))
     }
 
-    /// What [`Sftp::read`] asked for; nothing at the end of the file.
+    /// The bytes that [`Sftp::read`] asked for; none at the end of the file.
     pub(crate) async fn data(self) -> Result<Bytes, SftpError> {
         match self.reply().await {
             Err(SftpError::End) => Ok(Bytes::new()),

@@ -60,12 +60,12 @@ pub(crate) fn check_default(image: &str) -> Result<(), Failure> {
     })
 }
 
-/// What is built from `path`.
+/// Reads the build that the folder or file at `path` describes.
 pub(crate) fn described(path: &Path) -> Result<Build, Failure> {
     folder::read(path)
 }
 
-/// What an image is built from, if it is.
+/// Reads the build of an image, if it is built.
 pub(crate) fn build(given: &str) -> Result<Option<Build>, Failure> {
     match ImageSource::parse(given) {
         ImageSource::Folder(path) => folder::read(&path).map(Some),

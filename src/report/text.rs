@@ -9,11 +9,11 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-/// What stands for a character that a terminal would obey, as in the lists of ls(1). One for one, so
-/// that what was aligned before stays so.
+/// The replacement for a character that a terminal would obey, as in the lists of ls(1). One for
+/// one, so that what was aligned before stays so.
 const SHOWN: char = '?';
 
-/// What a line begins with that goes on with another one's words.
+/// The beginning of a line that goes on with another one's words.
 const CONTINUED: &str = "  | ";
 
 /// Ends a colour or a hyperlink within a [`Text`]; the others begin one. They are control characters,
@@ -36,7 +36,7 @@ const COLORS: [(char, &str); 6] = [
 /// Ends a colour.
 const PLAIN: &str = "\x1b[0m";
 
-/// What a word in data means to its reader.
+/// The meaning of a word in data for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// As it should be, and at work.
@@ -62,7 +62,7 @@ pub enum Label {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text(String);
 
-/// What a stream takes beside plain text.
+/// The features of a stream beside plain text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Takes {
     pub(super) colors: bool,
@@ -159,7 +159,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// What can be made text for a terminal.
+/// A value that can be made text for a terminal.
 pub trait ToText {
     /// The text, without anything that a terminal obeys.
     fn to_text(&self) -> Text;

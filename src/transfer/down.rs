@@ -16,7 +16,7 @@ use super::state::{State, Stop, Work, lock};
 use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
-/// Something to copy.
+/// An entry to copy.
 #[derive(Debug)]
 struct Item {
     from: Vec<u8>,
@@ -28,7 +28,7 @@ struct Item {
 enum Job {
     /// A folder with all that is in it.
     Folder(Item),
-    /// What is in a folder, for one that was there and was named: that gets none of the source's
+    /// The content of a folder that was there and was named: the folder gets none of the source's
     /// permissions and time.
     Content(Item),
     /// Small files and links, and files of which only the permissions differ.
@@ -36,7 +36,7 @@ enum Job {
     Large(Item),
 }
 
-/// What all jobs share.
+/// The state that all jobs share.
 struct Down {
     servers: Servers,
     state: Arc<State>,

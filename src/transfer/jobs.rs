@@ -51,7 +51,7 @@ impl<I> Batch<I> {
         }
     }
 
-    /// Takes an item of so many bytes. Returns all of them if they are enough.
+    /// Adds an item of so many bytes. Returns the whole batch once it reaches the batch size.
     pub(super) fn add(&mut self, item: I, bytes: u64) -> Option<Vec<I>> {
         self.items.push(item);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -59,7 +59,7 @@ impl<I> Batch<I> {
         if is_full { self.rest() } else { None }
     }
 
-    /// What there is, if there is any.
+    /// Takes the rest of the batch, if there is any.
     pub(super) fn rest(&mut self) -> Option<Vec<I>> {
         self.bytes = 0;
         (!self.items.is_empty()).then(|| std::mem::take(&mut self.items))

@@ -37,7 +37,8 @@ pub(super) fn attributes(found: &Metadata) -> Attributes {
     }
 }
 
-/// What there is at `path`, where that is a link what it leads to if `follows`; none if nothing.
+/// Reads the entry at `path`: where that is a link, the entry it leads to if `follows`; none if
+/// there is nothing.
 pub(super) fn look(path: &Path, follows: bool) -> io::Result<Option<Entry>> {
     let found = if follows {
         fs::metadata(path)

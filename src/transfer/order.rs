@@ -1,4 +1,4 @@
-//! What is copied, and how.
+//! A copy as it was ordered: its sources, its destination, its rules.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub(crate) struct Sync {
 /// How files are copied.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Copying {
-    /// What it is called.
+    /// The copy's verb.
     pub(crate) verb: &'static str,
     /// Whether to copy also files with the same size and time at the destination.
     pub(crate) ignores_times: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Copying {
 }
 
 impl Copying {
-    /// What was done, as a word.
+    /// The participle of the verb.
     pub(crate) fn done(self) -> &'static str {
         if self.verb == "sync" {
             "sent"
@@ -31,7 +31,7 @@ impl Copying {
     }
 }
 
-/// What is copied.
+/// The sources and the destination of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Order {
     /// From this computer.
@@ -48,7 +48,7 @@ pub(crate) enum Order {
         /// The file or folder here.
         to: PathBuf,
     },
-    /// What is in a folder here, but for what git ignores.
+    /// The content of a folder here, but for files that git ignores.
     Sync {
         /// The folder.
         folder: PathBuf,

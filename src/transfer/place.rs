@@ -21,12 +21,12 @@ pub(crate) enum Place {
 /// The places between which nothing can be copied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidPlaces {
-    /// What stands before a colon is no drive's name.
+    /// The part before a colon is no drive's name.
     #[error("{given:?} names no drive: {why}")]
     Name {
-        /// All of it.
+        /// The whole part.
         given: String,
-        /// What is wrong with the name.
+        /// The error in the name.
         why: InvalidDriveAt,
     },
     /// The destination is a generation, which is over.
@@ -35,7 +35,7 @@ pub(crate) enum InvalidPlaces {
     /// All are on this computer.
     #[error("nothing here names a drive: both sides are on this computer")]
     BothHere,
-    /// Both sides are on drives.
+    /// Two sides that are both on drives.
     #[error("both sides are on drives, and one has to be on this computer")]
     BothThere,
     /// The sources are on several sides.

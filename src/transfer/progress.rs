@@ -14,14 +14,14 @@ pub(crate) struct Progress {
     partly: AtomicU64,
     /// Files that were there already.
     same: AtomicU64,
-    /// What was deleted at the destination.
+    /// Files and folders that were deleted at the destination.
     deleted: AtomicU64,
     /// Entries that stay, since git ignores them.
     ignored: AtomicU64,
 }
 
 impl Progress {
-    /// Everything is found again.
+    /// Sets the counts of found files back to zero: all are found again.
     pub(super) fn begin(&self) {
         for count in self
             .found
@@ -32,7 +32,7 @@ impl Progress {
         }
     }
 
-    /// Everything is counted anew.
+    /// Sets the counts of copied and deleted files back to zero.
     pub(super) fn begin_again(&self) {
         for count in self.copied.iter().chain([&self.deleted]) {
             count.store(0, Relaxed);
@@ -49,12 +49,12 @@ impl Progress {
         self.same.fetch_add(1, Relaxed);
     }
 
-    /// So many bytes of a large file are there.
+    /// Adds bytes of a large file, which are there.
     pub(super) fn add(&self, bytes: u64) {
         self.partly.fetch_add(bytes, Relaxed);
     }
 
-    /// So many bytes count no longer: their file is whole, or is begun again.
+    /// Subtracts bytes: their file is whole, or is begun again.
     pub(super) fn take(&self, bytes: u64) {
         self.partly.fetch_sub(bytes, Relaxed);
     }
@@ -122,7 +122,7 @@ fn counted(files: u64) -> String {
     }
 }
 
-/// Such as `17 bytes`, `3.4 MiB` or `210 GiB`.
+/// Writes a size in words, such as `17 bytes`, `3.4 MiB` or `210 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {

@@ -1,4 +1,4 @@
-//! What git ignores (gitignore(5)) in a folder that is synchronized.
+//! The rules of git (gitignore(5)) for files in a folder that is synchronized.
 
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;

@@ -33,7 +33,7 @@ impl Servers {
         self.one().list(path, &self.listed).await
     }
 
-    /// Everything is listed again.
+    /// Sets the limit on listed entries back: the whole tree is listed again.
     pub(super) fn begin(&self) {
         self.listed.begin();
     }

@@ -17,11 +17,11 @@ use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 pub(crate) enum Stop {
     /// The servers, or the connection to them, are lost, for this reason.
     Lost(String),
-    /// It makes no sense as it is.
+    /// The copy makes no sense as it was ordered.
     Refused(anyhow::Error),
 }
 
-/// What could not be copied.
+/// A source that could not be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The source's path.
@@ -44,14 +44,15 @@ pub(super) struct State {
     problems: Mutex<Vec<Problem>>,
 }
 
-/// What is to be done about one thing that was found.
+/// The work that an entry makes once it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// It is a folder, whose content is to be found.
+    /// A folder, whose content is to be found.
     Folder,
-    /// It is there already, or cannot be copied.
+    /// No work: the entry is there already, or cannot be copied.
     Nothing,
-    /// It goes with others: a small file or a link, or a file of which only the permissions differ.
+    /// Work to do with others: a small file or a link, or a file of which only the permissions
+    /// differ.
     Small,
     Large,
 }
@@ -96,7 +97,7 @@ impl State {
         Ok(self.destination.get_or_init(|| found))
     }
 
-    /// What could not be copied.
+    /// The sources that could not be copied.
     pub(super) fn problems(&self) -> Vec<Problem> {
         lock(&self.problems).clone()
     }
@@ -181,7 +182,8 @@ impl State {
         }
     }
 
-    /// What follows an error of a server's about `path`: it is lost, or `path` is a problem.
+    /// Handles an error of a server's about `path`: the copy stops if the server is lost, else
+    /// `path` is a problem.
     pub(super) fn failed(&self, path: &[u8], error: SftpError) -> Result<(), Stop> {
         match error {
             SftpError::Lost(why) => Err(Stop::Lost(why)),

@@ -354,7 +354,7 @@ async fn a_listing_with_a_name_twice_is_refused() {
     assert!(!folder.path().join("to/a").is_symlink());
 }
 
-/// What was shown.
+/// The text that was shown.
 static SHOWN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 fn keep(piece: &[u8]) -> io::Result<()> {

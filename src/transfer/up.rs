@@ -22,7 +22,7 @@ use super::state::{State, Stop, Work, lock};
 use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
 
-/// Something to copy.
+/// An entry to copy.
 #[derive(Debug)]
 struct Item {
     from: PathBuf,
@@ -32,9 +32,9 @@ struct Item {
 
 #[derive(Debug)]
 enum Job {
-    /// A folder with all that is in it; the rules of the one that it is in, if there are any.
+    /// A folder, copied recursively. `Some`: the ignore rules of the folder above.
     Folder(Item, Option<Rules>),
-    /// What is in a folder, for one that was there and was named: that gets none of the source's
+    /// The content of a folder that was there and was named: the folder gets none of the source's
     /// permissions and time.
     Content(Item),
     /// Small files and links.
@@ -42,7 +42,7 @@ enum Job {
     Large(Item),
 }
 
-/// What all jobs share.
+/// The state that all jobs share.
 struct Up {
     servers: Servers,
     state: Arc<State>,
@@ -153,7 +153,7 @@ impl Up {
         }
     }
 
-    /// What a path that was named leads to.
+    /// Reads the entry that a named path leads to.
     async fn look(&self, path: &[u8]) -> Result<Option<Entry>, Stop> {
         let there = self.servers.one().look(path, true).await;
         there.map_err(|it| refused(path, it))

@@ -29,7 +29,7 @@ const BUSY: u32 = 10;
 pub(crate) struct Watch {
     folder: PathBuf,
     repositories: Repositories,
-    /// What was seen last.
+    /// The digest of the folder as it was seen last.
     seen: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! This laptop's public address, or the CIDRs to authorize in its place.
+//! The laptop's public address, or the CIDRs to authorize in its place.
 //!
 //! The user's CIDRs; else, towards a public address of AWS, the address that an address service
 //! returns; else the one that this computer's routes choose, which is right where no address is

@@ -90,7 +90,7 @@ fn unless_denied<T>(answer: Result<T, Error>) -> Result<Option<T>, HostError> {
     }
 }
 
-/// This laptop's own routes to a subnet.
+/// The laptop's own routes to a subnet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Here {
     /// Whether it has a route to IPv6 addresses.

@@ -33,7 +33,7 @@ pub(super) fn be64(bytes: &[u8], at: usize) -> Result<u64, Error> {
     array(bytes, at).map(u64::from_be_bytes)
 }
 
-/// So many bytes from `at` on.
+/// The `length` bytes from `at` on; an error if the structure ends before.
 pub(super) fn part(bytes: &[u8], at: usize, length: usize) -> Result<&[u8], Error> {
     let found = at.checked_add(length).and_then(|end| bytes.get(at..end));
     found.ok_or_else(|| Error::damaged("a structure is cut short"))

@@ -83,7 +83,7 @@ pub(super) enum Journal {
     Elsewhere,
 }
 
-/// Which groups have a copy of the superblock.
+/// The groups that have a copy of the superblock.
 #[derive(Debug, Clone, Copy)]
 enum Backups {
     All,

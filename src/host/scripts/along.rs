@@ -1,5 +1,5 @@
-//! What a session brings along into the container: variables, and the way to the agent of its
-//! computer. All of it is on the container's tmpfs.
+//! The things that a session brings along into the container: variables, and the way to the agent
+//! of its computer. They are on the container's tmpfs.
 
 use super::{Host, call};
 use crate::host::container::{self, Container};

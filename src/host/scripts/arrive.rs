@@ -25,7 +25,7 @@ pub struct ArriveOrder<'a> {
 /// A client that leads now, at a host where a drive was mounted and no client attached.
 #[derive(Debug)]
 pub struct Arrived {
-    /// Its lock, whose lease is the host's until it is refreshed.
+    /// The client lock, whose lease is the host's until it is refreshed.
     pub lock: ClientLock,
     /// The drive; none if the facts were not whole: mount it again.
     pub mounted: Option<MountedDrive>,

@@ -8,11 +8,11 @@ use crate::ids::ContainerName;
 /// How a removal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removed {
-    /// It is removed.
+    /// The container is removed.
     Yes,
     /// There was no such container.
     NotThere,
-    /// These programs run in it, and it stays.
+    /// The container stays: these programs run in it.
     Busy(String),
 }
 

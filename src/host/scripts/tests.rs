@@ -17,7 +17,7 @@ use crate::host::ports::JUPYTER_PORT;
 /// The folder of the scripts.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/shell/host");
 
-/// What runs the scripts in Python.
+/// The command that runs the scripts in Python.
 const PYTHON: [&str; 4] = ["python3", "-I", "-S", "-B"];
 
 /// The text of a script.
@@ -106,7 +106,7 @@ fn a_shell_waits_for_its_session_as_long_as_that_waits_to_be_attached() {
     assert!(text("session").contains("\n    flock -w 20 6 || fail "));
 }
 
-/// What a script prints about the keeper at the other end of a socket.
+/// The output of a script about the keeper at the other end of a socket.
 fn printed_of_a_keeper(script: &str) -> String {
     let script = format!(
         "import signal, socket, keeper\n\

@@ -47,7 +47,7 @@ impl Listed {
         }
     }
 
-    /// Everything is listed again.
+    /// Sets the counts back to zero: the whole tree is listed again.
     pub(crate) fn begin(&self) {
         for count in [&self.entries, &self.bytes, &self.answers] {
             count.store(0, Ordering::Relaxed);

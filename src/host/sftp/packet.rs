@@ -35,7 +35,7 @@ const TARGET: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Garbled;
 
-/// What a file, folder or link is.
+/// The kind of an entry: file, folder or link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -66,7 +66,7 @@ impl Attributes {
         }
     }
 
-    /// Who may read, write and execute it.
+    /// The bits that say who may read, write and execute the file.
     pub(crate) fn permissions(&self) -> u32 {
         self.mode & 0o777
     }
@@ -156,7 +156,7 @@ pub(super) struct Reply {
     pub(super) fields: Fields,
 }
 
-/// What is left of an answer.
+/// The rest of an answer, which is still to be parsed.
 pub(super) struct Fields(Bytes);
 
 /// With its length.

@@ -16,7 +16,8 @@ pub(crate) trait Files {
     /// The path that a shell would make of one that begins with `~`.
     fn expand(&mut self, path: &[u8]) -> Result<Vec<u8>, SftpError>;
 
-    /// What there is at `path`: where that is a link, what it leads to if `follows`, else the link.
+    /// Reads the entry at `path`: where that is a link, the entry it leads to if `follows`, else
+    /// the link.
     fn look(&mut self, path: &[u8], follows: bool) -> Result<Entry, SftpError>;
 
     /// All that is in a folder.

@@ -13,7 +13,7 @@ use super::packet::{Garbled, Reply, split_packet};
 /// A request: all of it but the data at its end, and that.
 pub(super) struct Request(pub(super) Bytes, pub(super) Option<Bytes>);
 
-/// Those who wait for answers.
+/// The requests that wait for answers.
 pub(super) struct Waiting {
     /// The number of the next request.
     pub(super) last: u32,

@@ -9,12 +9,12 @@ use super::context::Context;
 use super::dockerfile;
 use crate::config::{Forwarding, Mount};
 
-/// What an image is built from, and what its first container is to be like.
+/// The recipe of an image, and the settings of its first container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Build {
     /// The folder's name.
     pub(crate) name: String,
-    /// What it begins with.
+    /// The image or Dockerfile that the build begins with.
     pub(crate) base: Base,
     /// The build's arguments.
     pub(crate) arguments: Vec<(String, String)>,
@@ -24,26 +24,26 @@ pub(crate) struct Build {
     pub(super) variables: Vec<(String, String)>,
     /// The container's user, if not the image's.
     pub(super) user: Option<String>,
-    /// What is run once in a container that was made from it, side by side.
+    /// The commands that run once in a container that was made from it, side by side.
     pub(crate) commands: Vec<PostCreate>,
     /// The ports that are to lead into the container.
     pub(crate) forwards: Vec<Forwarding>,
     /// The folders of the drive that are to be in the container.
     pub(crate) mounts: Vec<Mount>,
-    /// What is there and not honoured.
+    /// The keys that are there and not honoured.
     pub(crate) ignored: Vec<String>,
 }
 
 /// A command that is run once in a new container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PostCreate {
-    /// Its name among several; empty for the only one.
+    /// The command's name among several; empty for the only one.
     pub(crate) name: String,
-    /// Its text, for a shell.
+    /// The command's text, for a shell.
     pub(crate) command: String,
 }
 
-/// What an image begins with.
+/// The beginning of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Base {
     /// A folder with a Dockerfile.

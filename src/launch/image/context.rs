@@ -24,7 +24,7 @@ pub(crate) struct Context {
 
 /// A file, link or folder of the context.
 struct Part {
-    /// Its path in the context.
+    /// The path in the context.
     name: PathBuf,
     path: PathBuf,
     metadata: Metadata,
@@ -111,7 +111,7 @@ impl Context {
         Ok(())
     }
 
-    /// All of it, each folder before what is in it.
+    /// Lists the whole context, each folder before its content.
     fn parts(&self) -> anyhow::Result<Vec<Part>> {
         let rules = Rules::of(self)?;
         let mut parts = Vec::new();

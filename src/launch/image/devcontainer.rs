@@ -78,12 +78,12 @@ struct Reader<'a> {
     /// The folder of the file, to which its paths are relative.
     folder: PathBuf,
     caller: Caller<'a>,
-    /// What is there and not honoured.
+    /// The keys that are there and not honoured.
     ignored: Vec<String>,
 }
 
 impl Reader<'_> {
-    /// What the image is made from, the arguments of its build, and the stage of it.
+    /// Reads the image's base, the arguments of its build, and the stage of it.
     fn base(&mut self) -> anyhow::Result<(Base, Pairs, Option<String>)> {
         let mut build = match self.given.remove("build") {
             None => Map::new(),
@@ -236,7 +236,7 @@ impl Reader<'_> {
         parsed.collect()
     }
 
-    /// Those from `/work`: others are of this computer, or volumes of Docker's.
+    /// Reads the mounts from `/work`: others are of this computer, or volumes of Docker's.
     fn mounts(&mut self) -> anyhow::Result<Vec<Mount>> {
         const KEY: &str = "mounts";
         let given = match self.given.remove(KEY) {

@@ -45,7 +45,7 @@ pub(super) fn images(
 /// A stage of a Dockerfile.
 struct Stage {
     name: String,
-    /// What it begins with and copies from: stages and images.
+    /// The stages and images that the stage begins with and copies from.
     sources: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ fn stages(text: &str, given: &[(String, String)]) -> Vec<Stage> {
     stages
 }
 
-/// What a flag of an instruction copies from.
+/// The stage or image that a flag of an instruction copies from.
 fn from(flag: &str) -> Option<String> {
     let source = match flag.split_once('=')? {
         ("--from", source) => Some(source),
@@ -126,7 +126,8 @@ fn escape(text: &str) -> char {
     '\\'
 }
 
-/// Its lines without the space at their ends, and without the mark of the text's encoding.
+/// Splits the text into lines, without the space at their ends, and without the mark of its
+/// encoding.
 fn lines(text: &str) -> impl Iterator<Item = &str> + Clone {
     let lines = text.trim_start_matches('\u{feff}').lines();
     lines.map(str::trim_end)
@@ -260,7 +261,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    /// What is before `end`, or all of it.
+    /// Expands the word up to `end`, or to its own end.
     fn until(&mut self, end: Option<char>) -> Option<String> {
         let is_quoted = end == Some('"');
         let mut done = String::new();

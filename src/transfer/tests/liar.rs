@@ -43,7 +43,7 @@ impl fmt::Debug for Field {
 pub(super) enum Lie {
     None,
     Field(usize, Field),
-    /// Nothing from this field on.
+    /// The answer ends before this field.
     Cut(usize),
     Longer,
     Status(u32),

@@ -1,4 +1,5 @@
-//! Whatever a server says, nothing changes here but what was named, and the copy ends.
+//! Tests that only the named destination changes here, whatever a server says, and that the copy
+//! ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};

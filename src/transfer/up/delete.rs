@@ -1,4 +1,4 @@
-//! What a synchronized folder has in the container, and not here.
+//! Entries that a synchronized folder has in the container, and not here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -80,7 +80,7 @@ impl Image {
         path
     }
 
-    /// Another file of a file system, as this one is now.
+    /// Copies the image, as it is now, into another file.
     pub(super) fn copied(&self) -> Self {
         let dir = TempDir::new_in(self.dir.path().parent().unwrap()).unwrap();
         let copy = Self { dir };

@@ -1,4 +1,5 @@
-//! What a close leaves programs, as both sides have it; and what a host that closes starts.
+//! The time that a close leaves programs, as both sides have it; and the programs that a host
+//! starts as it closes.
 
 use std::fs;
 use std::time::Duration;

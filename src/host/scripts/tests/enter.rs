@@ -69,7 +69,7 @@ except OSError as error:
     print(error)
 "#;
 
-/// What came of it: who was called, the exit status, and what was printed.
+/// The result of an attempt to enter: who was called, the exit status, and what was printed.
 #[derive(Debug, PartialEq, Eq)]
 struct Entered {
     called: String,
@@ -120,7 +120,7 @@ fn entered(way: &str, runc: &str, differs: &str) -> Entered {
     }
 }
 
-/// What keeps runc out of it, and what makes that so.
+/// The reasons that keep runc out of a container, each with the change that brings it about.
 const REASONS: [(&str, &str); 11] = [
     (
         "there is no record of it",

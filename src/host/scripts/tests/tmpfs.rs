@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::HOST;
 
-/// What `inside.py` prints about the tmpfs of a container with this root.
+/// The output of `inside.py` about the tmpfs of a container with this root.
 fn tmpfs(root: &Path) -> String {
     const SCRIPT: &str = "import inside, sys\n\
         try:\n    print(inside.tmpfs(sys.argv[1]))\n\
