@@ -49,7 +49,7 @@ pub(crate) struct Asleep {
 impl Asleep {
     /// The files of the container at `place` in the drive's completed `snapshot`. Nothing is read yet.
     pub(crate) fn new(ec2: Ec2, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
-        Self::of(
+        Self::with_servers(
             Blocks::new(ec2, snapshot.clone()),
             (snapshot, place),
             SERVERS,
@@ -58,7 +58,7 @@ impl Asleep {
 
     /// As [`Asleep::new`], to compare all of it with another one.
     pub(crate) fn to_compare(ec2: Ec2, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
-        Self::of(
+        Self::with_servers(
             Blocks::new(ec2, snapshot.clone()),
             (snapshot, place),
             COMPARING,
@@ -68,10 +68,10 @@ impl Asleep {
     /// The files of the same drive in a later snapshot: what is the same in both is read once.
     pub(crate) fn later(&self, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
         let blocks = self.blocks.beside(snapshot.clone());
-        Self::of(blocks, (snapshot, place), COMPARING)
+        Self::with_servers(blocks, (snapshot, place), COMPARING)
     }
 
-    fn of(
+    fn with_servers(
         blocks: Blocks,
         (snapshot, place): (&SnapshotId, &DriveIn<DriveName>),
         servers: usize,

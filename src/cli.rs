@@ -369,7 +369,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     match complete::answer(&words) {
         Ok(true) => return 0,
         Ok(false) => {}
-        Err(failure) => return ended(Err(failure), false),
+        Err(failure) => return exit_code(Err(failure), false),
     }
     let json = usage::wants_json(&words);
     let parsed = help::for_screen(command(), &words).try_get_matches_from(&words);
@@ -393,11 +393,11 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
             }
         }
     };
-    ended(result, json)
+    exit_code(result, json)
 }
 
 /// The exit code. A failure is printed, as text or as a line of `json`.
-fn ended(result: Result<u8, Failure>, json: bool) -> u8 {
+fn exit_code(result: Result<u8, Failure>, json: bool) -> u8 {
     result.unwrap_or_else(|failure| {
         let code = failure.exit.code();
         report::error(&failure.shown(json, code));

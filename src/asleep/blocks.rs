@@ -113,7 +113,7 @@ struct Since {
 
 impl Blocks {
     pub(super) fn new(ec2: Ec2, snapshot: SnapshotId) -> Self {
-        Self::of(ec2, snapshot, None)
+        Self::with_origin(ec2, snapshot, None)
     }
 
     /// The blocks of another snapshot. Shares this one's cache for blocks that did not change.
@@ -122,10 +122,10 @@ impl Blocks {
             source: Arc::clone(&self.source),
             differing: OnceCell::new(),
         };
-        Self::of(self.source.ec2.clone(), snapshot, Some(since))
+        Self::with_origin(self.source.ec2.clone(), snapshot, Some(since))
     }
 
-    fn of(ec2: Ec2, snapshot: SnapshotId, since: Option<Since>) -> Self {
+    fn with_origin(ec2: Ec2, snapshot: SnapshotId, since: Option<Since>) -> Self {
         let (asked, requests) = mpsc::unbounded_channel();
         let source = Arc::new(Source {
             ec2,

@@ -120,7 +120,7 @@ pub(super) struct Root {
 
 /// The root of the container at `place`; an empty one where the drive has no such container whose
 /// layers are folders.
-pub(super) fn of(fs: &Ext4, place: &DriveIn<DriveName>) -> Result<Root, Error> {
+pub(super) fn find_root(fs: &Ext4, place: &DriveIn<DriveName>) -> Result<Root, Error> {
     match find(fs, place) {
         // A folder or file of Docker's that is not there: it has another store, or none yet.
         Err(Error::Missing) => Ok(Root::default()),

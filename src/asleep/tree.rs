@@ -113,7 +113,7 @@ impl Tree {
         let root = if self.is_foreign {
             Root::default()
         } else {
-            layers::of(&self.fs, &self.place).map_err(failed)?
+            layers::find_root(&self.fs, &self.place).map_err(failed)?
         };
         Ok(self.root.get_or_init(|| root))
     }

@@ -22,14 +22,16 @@ pub(super) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let message = message.split("\n\n").next().unwrap_or_default().trim_end();
     let mut top = super::definition();
     top.build();
-    Failure::new(Exit::Usage, anyhow!("{message}")).hint(hint(error, &mut named(top, words)))
+    Failure::new(Exit::Usage, anyhow!("{message}"))
+        .hint(hint(error, &mut find_subcommand(top, words)))
 }
 
 /// Whether these words ask for JSON. Those of the command in a drive are its own, and `selftest`
 /// writes its report to a file.
 pub(super) fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
-    own.any(|word| word == "--json") && named(super::definition(), words).get_name() != "selftest"
+    own.any(|word| word == "--json")
+        && find_subcommand(super::definition(), words).get_name() != "selftest"
 }
 
 /// `--color`, of words that are wrong elsewhere.
@@ -50,7 +52,7 @@ pub(super) fn answer(error: &clap::Error, words: &[OsString]) -> Option<(String,
         ErrorKind::MissingSubcommand => {
             let mut top = help::for_screen(super::command(), words);
             top.build();
-            let help = named(top, words).render_help();
+            let help = find_subcommand(top, words).render_help();
             return Some((help.to_string(), Exit::Usage.code()));
         }
         _ => return None,
@@ -103,7 +105,7 @@ fn text(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// The command of `top` that `words` name, as far as they name one.
-fn named(top: clap::Command, words: &[OsString]) -> clap::Command {
+fn find_subcommand(top: clap::Command, words: &[OsString]) -> clap::Command {
     words.iter().skip(1).fold(top, |above, word| {
         let below = above.find_subcommand(word).cloned();
         below.unwrap_or(above)

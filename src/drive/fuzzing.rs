@@ -123,7 +123,10 @@ pub(crate) fn read(input: &[u8]) {
 fn settings(given: &Tags) -> Settings {
     let settings = Settings::read(given);
     assert_eq!(Settings::read(&settings.tags()), settings);
-    assert!(settings.own().len() <= OWN_MOST, "too many tags of its own");
+    assert!(
+        settings.own_tags().len() <= OWN_MOST,
+        "too many tags of its own"
+    );
     assert_eq!(settings.over(&settings), settings);
     if let Ok(Some(image)) = settings.image() {
         let text = image.to_string();

@@ -24,7 +24,7 @@ pub struct Kept {
 impl Kept {
     /// Counts the completed ones among `snapshots`.
     #[must_use]
-    pub fn of<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> Self {
+    pub fn count<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> Self {
         let mut kept = Self {
             least: Some(0),
             ..Self::default()
@@ -75,17 +75,17 @@ mod tests {
         let done = |gib| snapshot(SnapshotState::Completed, Some(gib));
         let pending = snapshot(SnapshotState::Pending, None);
         let failed = snapshot(SnapshotState::Error, None);
-        let kept = Kept::of(&[done(10), done(24), pending, failed, done(20)]);
+        let kept = Kept::count(&[done(10), done(24), pending, failed, done(20)]);
         assert_eq!((kept.count, kept.cents()), (3, (Some(120), 270)));
-        assert_eq!(Kept::of(&[done(20)]).cents(), (Some(100), 100));
-        assert_eq!(Kept::of(&[]).cents(), (Some(0), 0));
+        assert_eq!(Kept::count(&[done(20)]).cents(), (Some(100), 100));
+        assert_eq!(Kept::count(&[]).cents(), (Some(0), 0));
     }
 
     #[test]
     fn one_of_unknown_size_is_as_large_as_its_volume_at_most() {
         let unknown = snapshot(SnapshotState::Completed, None);
         let known = snapshot(SnapshotState::Completed, Some(10));
-        let kept = Kept::of(&[known, unknown]);
+        let kept = Kept::count(&[known, unknown]);
         assert_eq!(kept.cents(), (None, 50 + 160));
     }
 }

@@ -46,7 +46,7 @@ pub fn plan(goal: &Goal, seen: &Observed, now: BootTime, timing: &Timing) -> Nex
     match goal {
         Goal::Ready { from } => ready::ready(&view, from.as_ref()),
         Goal::Throwaway => discard::ready(&view),
-        Goal::Ended => saved::ended(&view),
+        Goal::Ended => saved::end(&view),
         Goal::Parked => saved::parked(&view),
         Goal::Saved { even_if_used } => saved::saved(&view, *even_if_used),
         Goal::Deleted { shown } => leaving::deleted(&view, shown),

@@ -212,7 +212,7 @@ impl TerminationGrounds {
             }
         };
         let holds = instance.id == self.instance && reread.is_young() && is_free && applies;
-        holds.then(|| MayTerminate::of(&self.instance))
+        holds.then(|| MayTerminate::new(&self.instance))
     }
 }
 
@@ -313,7 +313,7 @@ impl DeletionGrounds {
             drive @ VolumeTags::Drive { .. } => self.allows(&drive, snapshot),
         };
         let holds = volume.id == self.volume && reread.is_young() && free && applies;
-        holds.then(|| MayDelete::of(&self.volume))
+        holds.then(|| MayDelete::new(&self.volume))
     }
 
     /// The snapshot whose content a throwaway volume began with, if these are grounds to delete one.
@@ -412,7 +412,7 @@ impl FailedSnapshot {
             && volume.id == self.volume
             && reread.is_young()
             && alive;
-        holds.then(|| MayPrune::of(&self.snapshot))
+        holds.then(|| MayPrune::new(&self.snapshot))
     }
 }
 

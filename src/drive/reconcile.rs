@@ -368,8 +368,8 @@ impl<H: Hosts> Reconciler<H> {
     /// Has all that is made from now on carry the tags of the account's own among the drive's
     /// `settings`, beside those that are wanted. Returns all of them.
     pub fn carry(&mut self, settings: &Settings) -> Tags {
-        let wanted = self.wanted.settings.own();
-        let own = settings.clone().with_own(&wanted).own();
+        let wanted = self.wanted.settings.own_tags();
+        let own = settings.clone().with_own(&wanted).own_tags();
         self.wanted.settings = self.wanted.settings.clone().with_own(&own);
         own
     }

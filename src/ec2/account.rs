@@ -146,7 +146,7 @@ impl Account {
         config.set_endpoint_url(endpoints.all().map(str::to_owned));
         match provider.provide_credentials().await {
             Ok(fetched) => {
-                let source = Source::of(&fetched, &profiles);
+                let source = Source::from_credentials(&fetched, &profiles);
                 let provider = SharedCredentialsProvider::new(Fetched {
                     first: Mutex::new(Some(fetched)),
                     chain: provider,

@@ -101,7 +101,7 @@ impl Ec2 {
         let page = first_page(CALL, |next| {
             let sent = request.clone().set_next_token(next).send();
             async {
-                let answer = sent.await.map_err(|error| Error::of(CALL, &error))?;
+                let answer = sent.await.map_err(|error| Error::from_sdk(CALL, &error))?;
                 let blocks = answer.blocks.unwrap_or_default().into_iter();
                 let blocks = blocks.map(|block| Some((block.block_index?, block.block_token?)));
                 Ok((blocks.collect(), answer.next_token))
@@ -136,7 +136,7 @@ impl Ec2 {
         let page = first_page(CALL, |next| {
             let sent = request.clone().set_next_token(next).send();
             async {
-                let answer = sent.await.map_err(|error| Error::of(CALL, &error))?;
+                let answer = sent.await.map_err(|error| Error::from_sdk(CALL, &error))?;
                 let blocks = answer.changed_blocks.unwrap_or_default().into_iter();
                 let blocks =
                     blocks.map(|block| Some((block.block_index?, block.second_block_token)));
@@ -169,7 +169,7 @@ impl Ec2 {
             .block_token(token)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         let expected = answer.checksum.unwrap_or_default();
         let data = answer
             .block_data

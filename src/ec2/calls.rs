@@ -111,7 +111,7 @@ impl Call {
 
 /// All calls that xdrive sends, by name.
 pub const CALLS: &[Call] = &[
-    own("AttachVolume", &["instance", "volume"]),
+    on_own("AttachVolume", &["instance", "volume"]),
     group("AuthorizeSecurityGroupIngress"),
     Call {
         name: "CopySnapshot",
@@ -131,11 +131,11 @@ pub const CALLS: &[Call] = &[
         },
     },
     make("CreateSnapshot", &["snapshot"], &["volume"]),
-    own("CreateTags", &["instance", "volume", "snapshot"]),
+    on_own("CreateTags", &["instance", "volume", "snapshot"]),
     make("CreateVolume", &["volume"], &["snapshot"]),
     group("DeleteSecurityGroup"),
-    own("DeleteSnapshot", &["snapshot"]),
-    own("DeleteVolume", &["volume"]),
+    on_own("DeleteSnapshot", &["snapshot"]),
+    on_own("DeleteVolume", &["volume"]),
     read("DescribeImages"),
     read("DescribeInstanceStatus"),
     read("DescribeInstanceTypes"),
@@ -148,13 +148,13 @@ pub const CALLS: &[Call] = &[
     read("DescribeSubnets"),
     read("DescribeVolumes"),
     read("DescribeVpcs"),
-    own("DetachVolume", &["instance", "volume"]),
+    on_own("DetachVolume", &["instance", "volume"]),
     Call {
         name: "GetCallerIdentity",
         service: "sts",
         right: Right::Free,
     },
-    own("GetConsoleOutput", &["instance"]),
+    on_own("GetConsoleOutput", &["instance"]),
     Call {
         service: "servicequotas",
         ..read("GetServiceQuota")
@@ -166,17 +166,17 @@ pub const CALLS: &[Call] = &[
     },
     Call {
         service: "ebs",
-        ..own("GetSnapshotBlock", &["snapshot"])
+        ..on_own("GetSnapshotBlock", &["snapshot"])
     },
     Call {
         service: "ebs",
-        ..own("ListChangedBlocks", &["snapshot"])
+        ..on_own("ListChangedBlocks", &["snapshot"])
     },
     Call {
         service: "ebs",
-        ..own("ListSnapshotBlocks", &["snapshot"])
+        ..on_own("ListSnapshotBlocks", &["snapshot"])
     },
-    own("ModifyInstanceAttribute", &["instance", "volume"]),
+    on_own("ModifyInstanceAttribute", &["instance", "volume"]),
     group("RevokeSecurityGroupIngress"),
     make(
         "RunInstances",
@@ -185,9 +185,9 @@ pub const CALLS: &[Call] = &[
     ),
     Call {
         service: "ec2-instance-connect",
-        ..own("SendSSHPublicKey", &["instance"])
+        ..on_own("SendSSHPublicKey", &["instance"])
     },
-    own("TerminateInstances", &["instance"]),
+    on_own("TerminateInstances", &["instance"]),
     group("UpdateSecurityGroupRuleDescriptionsIngress"),
 ];
 
@@ -199,7 +199,7 @@ const fn read(name: &'static str) -> Call {
     }
 }
 
-const fn own(name: &'static str, kinds: &'static [&'static str]) -> Call {
+const fn on_own(name: &'static str, kinds: &'static [&'static str]) -> Call {
     Call {
         name,
         service: "ec2",
@@ -236,7 +236,7 @@ const fn make(
 
 /// The call of that name, if xdrive makes it.
 #[must_use]
-pub fn named(name: &str) -> Option<&'static Call> {
+pub fn find(name: &str) -> Option<&'static Call> {
     CALLS.iter().find(|call| call.name == name)
 }
 
@@ -263,7 +263,7 @@ mod tests {
                 continue;
             }
             let text = fs::read_to_string(path).unwrap();
-            for before in [": &str = \"", "Error::of(\"", "unless_throttled(\""] {
+            for before in [": &str = \"", "Error::from_sdk(\"", "unless_throttled(\""] {
                 for rest in text.split(before).skip(1) {
                     let (name, _) = rest.split_once('"').unwrap();
                     let starts = [

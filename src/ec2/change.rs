@@ -229,7 +229,7 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::Volume, &order.tags))
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         convert::created_volume(answer).map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
@@ -241,7 +241,7 @@ impl Ec2 {
             .set_tags(Some(tag_list(tags)))
             .send()
             .await
-            .map_err(|error| Error::of("CreateTags", &error))?;
+            .map_err(|error| Error::from_sdk("CreateTags", &error))?;
         Ok(())
     }
 
@@ -293,7 +293,7 @@ impl Ec2 {
             )
             .send()
             .await
-            .map_err(|error| Error::of("ModifyInstanceAttribute", &error))?;
+            .map_err(|error| Error::from_sdk("ModifyInstanceAttribute", &error))?;
         Ok(())
     }
 
@@ -361,8 +361,8 @@ impl Ec2 {
             .instance_ids(proof.used_for())
             .send()
             .await;
-        let answer = answer.map_err(|error| Error::of("TerminateInstances", &error));
-        gone(answer, "InvalidInstanceID.NotFound")
+        let answer = answer.map_err(|error| Error::from_sdk("TerminateInstances", &error));
+        ignore_gone(answer, "InvalidInstanceID.NotFound")
     }
 
     /// `DeleteVolume`: one attempt; not found is success.
@@ -373,8 +373,8 @@ impl Ec2 {
             .volume_id(proof.used_for())
             .send()
             .await;
-        let answer = answer.map_err(|error| Error::of("DeleteVolume", &error));
-        gone(answer, "InvalidVolume.NotFound")
+        let answer = answer.map_err(|error| Error::from_sdk("DeleteVolume", &error));
+        ignore_gone(answer, "InvalidVolume.NotFound")
     }
 
     /// `DeleteSnapshot`: one attempt; not found is success.
@@ -385,8 +385,8 @@ impl Ec2 {
             .snapshot_id(proof.used_for())
             .send()
             .await;
-        let answer = answer.map_err(|error| Error::of("DeleteSnapshot", &error));
-        gone(answer, "InvalidSnapshot.NotFound")
+        let answer = answer.map_err(|error| Error::from_sdk("DeleteSnapshot", &error));
+        ignore_gone(answer, "InvalidSnapshot.NotFound")
     }
 }
 
@@ -401,7 +401,7 @@ async fn send_launch(request: &RunInstancesFluentBuilder) -> Result<RunInstances
 /// Success if `code` reports that the resource itself is gone; another missing one is an error. Not
 /// retried, not even after throttling: the proof is good for seconds only, so the caller must look
 /// again.
-fn gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {
+fn ignore_gone<T>(answer: Result<T, Error>, code: &str) -> Result<(), Error> {
     match answer {
         Ok(_) => Ok(()),
         Err(error) if error.code == code => Ok(()),

@@ -87,7 +87,7 @@ impl Ec2 {
             .include_all_instances(true)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error));
+            .map_err(|error| Error::from_sdk(CALL, &error));
         let answer = known(answer)?;
         let status = answer
             .as_ref()

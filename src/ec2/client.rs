@@ -160,7 +160,7 @@ impl Ec2 {
     }
 
     pub(super) fn configured(config: &SdkConfig, endpoints: &Endpoints, clock: Clock) -> Self {
-        let at = |service| endpoints.of(service).map(str::to_owned);
+        let at = |service| endpoints.for_service(service).map(str::to_owned);
         // A retry budget of its own: by default all clients of a process in one region share one,
         // and a client that fails often would leave the others without retries.
         let https = Https::default();
@@ -205,7 +205,7 @@ impl Ec2 {
             quotas: aws_sdk_servicequotas::Client::from_conf(quotas.build()),
             profile: None,
             credentials: config.credentials_provider(),
-            iam_at: endpoints.own("IAM").map(str::to_owned),
+            iam_at: endpoints.for_service_alone("IAM").map(str::to_owned),
             fis_at: at("FIS"),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
@@ -260,7 +260,7 @@ impl Ec2 {
                     Some(arn) => Ok(owner_of(arn).to_owned()),
                     None => Err(Error::unreadable(CALL, "the caller's ARN is missing")),
                 },
-                Err(error) => Err(Error::of(CALL, error)),
+                Err(error) => Err(Error::from_sdk(CALL, error)),
             },
             clock_skew: at.map(|at| self.clock.now().duration_since(at)),
         }
@@ -315,7 +315,7 @@ where
 {
     let is_throttled =
         |answer: &Result<T, Error>| answer.as_ref().is_err_and(Error::is_request_throttling);
-    let once = || async { send().await.map_err(|error| Error::of(call, &error)) };
+    let once = || async { send().await.map_err(|error| Error::from_sdk(call, &error)) };
     retry(&THROTTLED, is_throttled, once).await
 }
 

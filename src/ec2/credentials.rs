@@ -51,7 +51,7 @@ impl Chain {
         } = account.load(&clock).await?;
         let provider = config.credentials_provider();
         let mut sts = aws_sdk_sts::config::Builder::from(&config).interceptor(Trace);
-        sts.set_endpoint_url(endpoints.of("STS").map(str::to_owned));
+        sts.set_endpoint_url(endpoints.for_service("STS").map(str::to_owned));
         Ok(Self {
             provider: provider.ok_or(AccountError::NoCredentials)?,
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
@@ -88,7 +88,7 @@ impl Chain {
     }
 
     async fn temporary(&self) -> Result<Credentials, Error> {
-        let own = self.own().await?;
+        let own = self.load().await?;
         match (own.session_token(), own.expiry()) {
             (Some(_), Some(_)) => Ok(own),
             // Their end is not known: the chain is asked again in an hour.
@@ -103,7 +103,7 @@ impl Chain {
     }
 
     /// The credentials of the chain; the first ones may be from the beginning of the session.
-    async fn own(&self) -> Result<Credentials, Error> {
+    async fn load(&self) -> Result<Credentials, Error> {
         let unusable = |error: CredentialsError| Error {
             call: "the chain of credentials",
             kind: Kind::Credentials,
@@ -126,7 +126,7 @@ impl Chain {
         let asking = self.sts.get_session_token();
         let seconds = i32::try_from(HOUR.as_secs()).unwrap_or(i32::MAX);
         let answer = asking.duration_seconds(seconds).send().await;
-        let answer = answer.map_err(|error| Error::of(CALL, &error))?;
+        let answer = answer.map_err(|error| Error::from_sdk(CALL, &error))?;
         let Some(given) = answer.credentials() else {
             return Err(Error::unreadable(CALL, "the credentials are missing"));
         };

@@ -144,7 +144,7 @@ impl Ec2 {
                 .instance_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, &error)),
+                .map_err(|error| Error::from_sdk(CALL, &error)),
         )?;
         answer
             .as_ref()
@@ -162,7 +162,7 @@ impl Ec2 {
                 .volume_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, &error)),
+                .map_err(|error| Error::from_sdk(CALL, &error)),
         )?;
         answer
             .as_ref()
@@ -180,7 +180,7 @@ impl Ec2 {
                 .snapshot_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, &error)),
+                .map_err(|error| Error::from_sdk(CALL, &error)),
         )?;
         answer
             .as_ref()
@@ -197,7 +197,7 @@ impl Ec2 {
                 .snapshot_ids(id.as_str())
                 .send()
                 .await
-                .map_err(|error| Error::of("DescribeSnapshots", &error)),
+                .map_err(|error| Error::from_sdk("DescribeSnapshots", &error)),
         )?;
         let found = answer
             .as_ref()
@@ -223,7 +223,7 @@ impl Ec2 {
                 .set_snapshot_ids(Some(ids))
                 .send()
                 .await
-                .map_err(|error| Error::of(CALL, &error)),
+                .map_err(|error| Error::from_sdk(CALL, &error)),
         )?;
         answer
             .iter()
@@ -241,7 +241,7 @@ impl Ec2 {
             .image_ids(image)
             .send()
             .await
-            .map_err(|error| Error::of("DescribeImages", &error))?;
+            .map_err(|error| Error::from_sdk("DescribeImages", &error))?;
         let described = answer.images().first();
         Ok(described
             .and_then(|image| image.root_device_name())
@@ -258,10 +258,12 @@ impl Ec2 {
                 .set_latest(latest)
                 .send()
         };
-        let mut answer = look(Some(true)).await.map_err(|e| Error::of(CALL, &e));
+        let mut answer = look(Some(true))
+            .await
+            .map_err(|e| Error::from_sdk(CALL, &e));
         // Instances that are not on Nitro have only what the last boot or stop left.
         if matches!(&answer, Err(error) if error.code.starts_with("Unsupported")) {
-            answer = look(None).await.map_err(|e| Error::of(CALL, &e));
+            answer = look(None).await.map_err(|e| Error::from_sdk(CALL, &e));
         }
         let output = answer?.output.unwrap_or_default();
         let bytes = aws_smithy_types::base64::decode(output)
@@ -280,7 +282,7 @@ impl Ec2 {
             .instance_ids(instance.as_str())
             .send()
             .await
-            .map_err(|error| Error::of("DescribeInstances", &error))?;
+            .map_err(|error| Error::from_sdk("DescribeInstances", &error))?;
         let mut instances = answer
             .reservations()
             .iter()

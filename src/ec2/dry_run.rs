@@ -248,7 +248,7 @@ where
                     .to_owned(),
             );
         }
-        Err(error) => Error::of(call, &error),
+        Err(error) => Error::from_sdk(call, &error),
     };
     match error.kind {
         Kind::DryRun => DryRun::Allowed,

@@ -70,7 +70,7 @@ impl Endpoints {
     }
 
     /// The endpoint of a service, by the end of its variable's name.
-    pub(super) fn of(&self, service: &str) -> Option<&str> {
+    pub(super) fn for_service(&self, service: &str) -> Option<&str> {
         self.own
             .get(service)
             .or(self.all.as_ref())
@@ -78,7 +78,7 @@ impl Endpoints {
     }
 
     /// The endpoint that is set for one service alone.
-    pub(super) fn own(&self, service: &str) -> Option<&str> {
+    pub(super) fn for_service_alone(&self, service: &str) -> Option<&str> {
         self.own.get(service).map(String::as_str)
     }
 

@@ -76,7 +76,7 @@ impl StdError for Error {}
 
 impl Error {
     /// From the SDK's error of `call`.
-    pub(super) fn of<E>(call: &'static str, error: &SdkError<E, HttpResponse>) -> Self
+    pub(super) fn from_sdk<E>(call: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata + StdError + 'static,
     {

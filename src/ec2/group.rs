@@ -126,7 +126,7 @@ impl Ec2 {
             .tag_specifications(tagged(ResourceType::SecurityGroup, tags))
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error));
+            .map_err(|error| Error::from_sdk(CALL, &error));
         match unless(answer, &["InvalidGroup.Duplicate"])? {
             None => Ok(None),
             Some(made) => convert::id("the group's id", made.group_id())
@@ -145,7 +145,7 @@ impl Ec2 {
             .ip_permissions(permission(rule.from, Some(&rule.description)))
             .send()
             .await
-            .map_err(|error| Error::of("AuthorizeSecurityGroupIngress", &error));
+            .map_err(|error| Error::from_sdk("AuthorizeSecurityGroupIngress", &error));
         unless(answer, &["InvalidPermission.Duplicate"]).map(drop)
     }
 
@@ -159,7 +159,7 @@ impl Ec2 {
             .ip_permissions(permission(rule.from, Some(&rule.description)))
             .send()
             .await
-            .map_err(|error| Error::of("UpdateSecurityGroupRuleDescriptionsIngress", &error));
+            .map_err(|error| Error::from_sdk("UpdateSecurityGroupRuleDescriptionsIngress", &error));
         let is_there = unless(answer, &["InvalidPermission.NotFound", NO_GROUP])?;
         Ok(is_there.is_some())
     }
@@ -173,7 +173,7 @@ impl Ec2 {
             .ip_permissions(permission(from, None))
             .send()
             .await
-            .map_err(|error| Error::of("RevokeSecurityGroupIngress", &error));
+            .map_err(|error| Error::from_sdk("RevokeSecurityGroupIngress", &error));
         unless(answer, &["InvalidPermission.NotFound", NO_GROUP]).map(drop)
     }
 
@@ -185,7 +185,7 @@ impl Ec2 {
             .group_id(group.as_str())
             .send()
             .await
-            .map_err(|error| Error::of("DeleteSecurityGroup", &error));
+            .map_err(|error| Error::from_sdk("DeleteSecurityGroup", &error));
         unless(answer, &[NO_GROUP]).map(drop)
     }
 }

@@ -27,7 +27,7 @@ impl Ec2 {
             .ssh_public_key(key)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         if answer.success {
             return Ok(());
         }

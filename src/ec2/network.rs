@@ -57,7 +57,7 @@ impl Ec2 {
             .filters(is_default)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         answer
             .vpcs()
             .first()
@@ -75,7 +75,7 @@ impl Ec2 {
             .subnet_ids(id.as_str())
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         let subnet = answer
             .subnets()
             .first()
@@ -96,7 +96,7 @@ impl Ec2 {
             .filters(is_default)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         let subnets = answer.subnets().iter().map(parse);
         subnets
             .collect::<Result<_, _>>()

@@ -21,7 +21,7 @@ where
 {
     let mut found = Vec::new();
     while let Some(page) = pages.next().await {
-        let page = page.map_err(|error| Error::of(call, &error))?;
+        let page = page.map_err(|error| Error::from_sdk(call, &error))?;
         found.extend(parse(page).map_err(|doubt| Error::unreadable(call, doubt))?);
     }
     Ok(found)

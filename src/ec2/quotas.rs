@@ -130,7 +130,7 @@ impl Ec2 {
             .quota_code(quota.code)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         let value = answer.quota().and_then(ServiceQuota::value);
         value.ok_or_else(|| Error::unreadable(CALL, "it has no value"))
     }

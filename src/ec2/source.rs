@@ -48,7 +48,7 @@ pub enum By {
 
 impl Source {
     /// The source of `credentials`, which were loaded with these profiles.
-    pub(super) fn of(credentials: &Credentials, profiles: &Profiles) -> Self {
+    pub(super) fn from_credentials(credentials: &Credentials, profiles: &Profiles) -> Self {
         let features = credentials.get_property::<Vec<Feature>>();
         let has = |feature| features.is_some_and(|all| all.contains(&feature));
         if has(Feature::CredentialsProfile) || has(Feature::CredentialsSso) {

@@ -83,7 +83,7 @@ impl Ec2 {
             .max_results(5)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         Ok(!answer.spot_instance_requests().is_empty())
     }
 
@@ -149,7 +149,7 @@ impl Ec2 {
             .filters(of_instance)
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         let status = answer
             .spot_instance_requests()
             .first()

@@ -33,7 +33,7 @@ impl Intercept for Trace {
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let call = call(config);
-        debug_assert!(calls::named(call).is_some(), "{call} is not in the list");
+        debug_assert!(calls::find(call).is_some(), "{call} is not in the list");
         tracing::debug!(target: "xdrive::ec2", call, "sending");
         Ok(())
     }

@@ -104,7 +104,7 @@ impl Ec2 {
             .set_instance_types(Some(names))
             .send()
             .await
-            .map_err(|error| Error::of(CALL, &error))?;
+            .map_err(|error| Error::from_sdk(CALL, &error))?;
         read(answer.instance_types()).map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 

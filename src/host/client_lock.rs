@@ -125,7 +125,7 @@ pub struct ClientLock {
 impl ClientLock {
     /// Runs `command` (`session hold`), and returns once the host has attached the client.
     pub(super) async fn begin(ssh: &Ssh, command: &str) -> Result<Self, ScriptError> {
-        let mut host = LockCommand::of(SCRIPT, ssh, command).await?;
+        let mut host = LockCommand::start(SCRIPT, ssh, command).await?;
         loop {
             match host.line().await? {
                 Some(line) if line.starts_with("xdrive: attached=") => break,
@@ -142,7 +142,7 @@ impl ClientLock {
         ssh: &Ssh,
         command: &str,
     ) -> Result<(Facts, Option<Self>), ScriptError> {
-        let mut host = LockCommand::of(ARRIVAL, ssh, command).await?;
+        let mut host = LockCommand::start(ARRIVAL, ssh, command).await?;
         loop {
             match host.line().await? {
                 Some(line) if line.starts_with("xdrive: arrived=") => break,
@@ -192,7 +192,7 @@ struct LockCommand {
 }
 
 impl LockCommand {
-    async fn of(script: &'static str, ssh: &Ssh, command: &str) -> Result<Self, SshError> {
+    async fn start(script: &'static str, ssh: &Ssh, command: &str) -> Result<Self, SshError> {
         tracing::debug!(target: "xdrive::host", script, "sending");
         Ok(Self {
             script,

@@ -35,7 +35,7 @@ pub(crate) fn facts(input: &[u8]) -> Vec<String> {
         Err(error) => {
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
             // What is recognised in them is only told apart.
-            let _ = Refused::of(&words);
+            let _ = Refused::from_error(&words);
             return vec![error.to_string(), words];
         }
     };

@@ -99,7 +99,7 @@ impl Host {
         name: Option<&ContainerName>,
     ) -> Result<Vec<Listener>, ScriptError> {
         const SCRIPT: &str = "ports.py list";
-        let output = self.run_python(&of(SCRIPT, name)).await?;
+        let output = self.run_python(&in_container(SCRIPT, name)).await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         let listeners = facts.get("listening").and_then(Listener::parse);
         listeners.ok_or_else(|| facts.garbled("listening"))
@@ -108,14 +108,16 @@ impl Host {
     /// Watches what listens there.
     pub async fn listening(&self, name: Option<&ContainerName>) -> Result<Listening, ScriptError> {
         Ok(Listening {
-            session: self.exec_python(&of("ports.py watch", name)).await?,
+            session: self
+                .exec_python(&in_container("ports.py watch", name))
+                .await?,
             begun: Vec::new(),
         })
     }
 }
 
 /// The script with the container's name, which needs no quotes.
-fn of(script: &str, name: Option<&ContainerName>) -> String {
+fn in_container(script: &str, name: Option<&ContainerName>) -> String {
     name.map_or_else(|| script.to_owned(), |name| format!("{script} {name}"))
 }
 

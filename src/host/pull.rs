@@ -62,7 +62,7 @@ impl Refused {
     /// The reason behind dockerd's error. (Docker 20.10 to 29, against Docker Hub, quay.io,
     /// ghcr.io, Amazon ECR and the registry of Docker's own distribution.)
     #[must_use]
-    pub fn of(words: &str) -> Self {
+    pub fn from_error(words: &str) -> Self {
         let words = words.to_lowercase();
         let says = |any: &[&str]| any.iter().any(|part| words.contains(part));
         // As a word: a port may have the same digits.
@@ -199,7 +199,7 @@ mod tests {
             ("received unexpected HTTP status: 401", Refused::Login),
             ("something else happened", Refused::Other),
         ] {
-            assert_eq!(Refused::of(words), meaning, "{words}");
+            assert_eq!(Refused::from_error(words), meaning, "{words}");
         }
     }
 }

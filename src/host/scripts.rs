@@ -239,7 +239,7 @@ impl Host {
                 "container start",
                 &[
                     ("XDRIVE_NAME", order.drive.as_str()),
-                    named(order.named.as_ref()),
+                    container_input(order.named.as_ref()),
                     ("XDRIVE_SOURCE", source),
                     ("XDRIVE_IMAGE", image),
                     ("XDRIVE_ENVIRONMENT", &environment.join("\n")),
@@ -268,7 +268,9 @@ impl Host {
         &self,
         name: Option<&ContainerName>,
     ) -> Result<Option<Container>, ScriptError> {
-        let facts = self.run("container running", &[named(name)]).await?;
+        let facts = self
+            .run("container running", &[container_input(name)])
+            .await?;
         if facts.require::<String>("container")? == "none" {
             return Ok(None);
         }
@@ -285,7 +287,10 @@ impl Host {
         token: &str,
     ) -> Result<Option<SocketAddr>, ScriptError> {
         const SCRIPT: &str = "container jupyter";
-        let command = call(SCRIPT, &[named(name), ("XDRIVE_SESSION", &session.0)]);
+        let command = call(
+            SCRIPT,
+            &[container_input(name), ("XDRIVE_SESSION", &session.0)],
+        );
         let output = self
             .ssh
             .run_named(SCRIPT, &command, token.as_bytes())
@@ -299,7 +304,7 @@ impl Host {
 
     /// Waits until the Jupyter that was started there listens, a minute at most.
     pub async fn jupyter_listens(&self, name: Option<&ContainerName>) -> Result<(), ScriptError> {
-        self.run("container listens", &[named(name)])
+        self.run("container listens", &[container_input(name)])
             .await
             .map(drop)
     }
@@ -313,7 +318,7 @@ impl Host {
         signal: ContainerSignal,
     ) -> Result<(), ScriptError> {
         let inputs = [
-            named(name),
+            container_input(name),
             ("XDRIVE_COMMAND", command.as_str()),
             ("XDRIVE_SIGNAL", signal.name()),
         ];
@@ -340,7 +345,7 @@ impl Host {
         let mut inputs = vec![
             ("XDRIVE_CONTAINER", container.name.as_str()),
             ("XDRIVE_HOST_KEY", &host_key),
-            named(container.named.as_ref()),
+            container_input(container.named.as_ref()),
         ];
         inputs.extend(name.map(|name| ("XDRIVE_SERVER", name)));
         call("ssh serve", &inputs)
@@ -453,7 +458,7 @@ pub(super) fn terminal(name: &str, command: &str) -> Terminal {
 }
 
 /// The input that says which container of the drive a script is about.
-fn named(name: Option<&ContainerName>) -> (&'static str, &str) {
+fn container_input(name: Option<&ContainerName>) -> (&'static str, &str) {
     ("XDRIVE_NAMED", name.map_or("", ContainerName::as_str))
 }
 

@@ -256,7 +256,7 @@ impl Sftp {
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let write = |body: &mut Body| {
             body.text(path);
-            body.kept(attributes);
+            body.write_kept_attributes(attributes);
             body.number(length);
         };
         self.extended_with("put@xdrive", write, Some(content))
@@ -283,7 +283,7 @@ impl Sftp {
     pub(crate) fn set(&self, path: &[u8], attributes: &Attributes) -> Pending {
         self.extended("set@xdrive", |body| {
             body.text(path);
-            body.kept(attributes);
+            body.write_kept_attributes(attributes);
         })
     }
 
@@ -346,7 +346,7 @@ impl Sftp {
             body.long(attributes.size);
             body.text(part);
             body.text(path);
-            body.kept(attributes);
+            body.write_kept_attributes(attributes);
         });
         asked.done().await
     }

@@ -302,7 +302,7 @@ impl InstanceType {
     }
 
     /// The type called `name`.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
         TYPES.iter().find(|kind| kind.name == name)
     }
 
@@ -320,8 +320,8 @@ impl InstanceType {
 
 impl Hypervisor {
     /// The hypervisor of the type called `name`; Nitro for an unknown type.
-    pub(super) fn of(name: &str) -> Self {
-        InstanceType::named(name).map_or(Self::Nitro, |kind| kind.hypervisor)
+    pub(super) fn for_type(name: &str) -> Self {
+        InstanceType::find(name).map_or(Self::Nitro, |kind| kind.hypervisor)
     }
 
     /// The name of the root disk in the instance's own system.
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn spot_is_cheaper_than_on_demand_and_differs_by_zone() {
-        let kind = InstanceType::named("t3.micro").unwrap();
+        let kind = InstanceType::find("t3.micro").unwrap();
         assert_eq!(dollars(kind.spot_price(0)), "0.003120");
         assert!(kind.spot_price(0) < kind.spot_price(2));
         assert!(kind.spot_price(2) < kind.price);

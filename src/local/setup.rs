@@ -177,12 +177,12 @@ impl Builder {
         if status.success() {
             return Ok(());
         }
-        Err(failed(self.part, &rest, status))
+        Err(setup_error(self.part, &rest, status))
     }
 }
 
 /// The error of a script that printed `lines` besides its steps.
-fn failed(part: Part, lines: &[String], status: ExitStatus) -> SetupError {
+fn setup_error(part: Part, lines: &[String], status: ExitStatus) -> SetupError {
     let prefixed = |prefix: &str| {
         let found = lines.iter().find_map(|line| line.strip_prefix(prefix));
         found.map(str::to_owned)
@@ -216,7 +216,7 @@ mod tests {
         let printed = "E: no mirror\nE: giving up\nerror: machine: could not unpack the base system\n\n\
                     hint: the whole output is in machine.log";
         let lines: Vec<String> = printed.lines().map(str::to_owned).collect();
-        let error = failed(Part::Machine, &lines, ExitStatus::from_raw(1 << 8));
+        let error = setup_error(Part::Machine, &lines, ExitStatus::from_raw(1 << 8));
         assert_eq!(
             error.to_string(),
             "machine tree: could not unpack the base system\n  E: no mirror\n  E: giving up"
@@ -225,7 +225,7 @@ mod tests {
             panic!("{error:?}")
         };
         assert_eq!(hint.as_deref(), Some("the whole output is in machine.log"));
-        let error = failed(Part::Image, &[], ExitStatus::from_raw(9));
+        let error = setup_error(Part::Image, &[], ExitStatus::from_raw(9));
         assert!(error.to_string().contains("signal: 9"), "{error}");
     }
 }

@@ -131,7 +131,7 @@ impl Session {
         let Ok(Some(snapshot)) = self.cloud.ec2.snapshot(copy).await else {
             return;
         };
-        let (_, most) = Kept::of(&[snapshot]).cents();
+        let (_, most) = Kept::count(&[snapshot]).cents();
         let most = dollars(most);
         let found = self.cloud.ec2.encryption(copy).await;
         let is_plain = matches!(found, Ok(Some(Encryption::None)));

@@ -203,7 +203,7 @@ fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
         (Some(only), _) => format!(" of generation {only}"),
         _ => String::new(),
     };
-    let kept = Kept::of(snapshots);
+    let kept = Kept::count(snapshots);
     let (count, goes) = match snapshots.len() {
         1 => ("1 snapshot".to_owned(), "goes"),
         count => (format!("{count} snapshots"), "go"),

@@ -75,7 +75,10 @@ async fn pull_as(
     let mut pulled = host.pull(reference, login, &mut receive).await;
     let mut is_refused = false;
     if let (Err(ScriptError::NotPulled(words)), Some(_)) = (&pulled, login)
-        && matches!(Refused::of(words), Refused::Login | Refused::NoImage)
+        && matches!(
+            Refused::from_error(words),
+            Refused::Login | Refused::NoImage
+        )
     {
         // A login that has expired must not be in the way of an image for everybody.
         match host.pull(reference, None, &mut receive).await {
@@ -193,7 +196,7 @@ fn failure(error: ScriptError, reference: &str, known: &Known) -> Failure {
         return container_failure::of(error);
     };
     let registry = registry(reference);
-    let refused = Refused::of(&words);
+    let refused = Refused::from_error(&words);
     let mut cause = anyhow!("{}", words.trim());
     if let (Known::Unread(why), Refused::Login | Refused::NoImage) = (known, refused) {
         cause = cause.context(format!("without this computer's login: {why:#}"));

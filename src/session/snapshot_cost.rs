@@ -66,7 +66,7 @@ mod tests {
                 tags: Tags::new(),
             })
             .collect();
-        line("demo", Kept::of(&snapshots), "xdrive gc demo")
+        line("demo", Kept::count(&snapshots), "xdrive gc demo")
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Sender {
     }
 
     /// Waits until the connection has ended; the reason.
-    pub(super) async fn ended(&self) -> String {
+    pub(super) async fn wait_for_end(&self) -> String {
         self.end.reason().await
     }
 

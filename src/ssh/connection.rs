@@ -107,7 +107,7 @@ impl Ssh {
         let key = PrivateKey::from_openssh(key).map_err(|_| SshError::BadKey("the user's key"))?;
         let shared = Shared {
             key: Arc::new(key),
-            host_key: Expected::of(target)?,
+            host_key: Expected::from_target(target)?,
             unread: Unread::default(),
         };
         let reading = gate.map_or(Reading::Steady, Reading::Shell);

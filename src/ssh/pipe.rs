@@ -61,7 +61,7 @@ pub async fn pipe(connection: DedicatedConnection, command: &str) -> Result<Shel
                 }
                 Some(ChannelMsg::Close) | None => break match status {
                     Some(exit) => exit,
-                    None => ShellExit::Lost(sender.ended().await),
+                    None => ShellExit::Lost(sender.wait_for_end().await),
                 },
                 Some(_) => {}
             },

@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for ProxyCommand {
 impl ProxyCommand {
     /// The command for a host. An address, a number and an id are put in: nothing that a shell
     /// would expand.
-    fn of(&self, to: SocketAddr, instance: &str) -> String {
+    fn fill_in(&self, to: SocketAddr, instance: &str) -> String {
         let mut command = String::with_capacity(self.0.len());
         let mut rest = self.0.chars();
         while let Some(character) = rest.next() {
@@ -137,7 +137,7 @@ impl Proxy {
     pub(super) fn start(&self, to: SocketAddr) -> io::Result<(Through, Process)> {
         let mut child = Command::new("sh")
             .arg("-c")
-            .arg(self.command.of(to, &self.instance))
+            .arg(self.command.fill_in(to, &self.instance))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -300,26 +300,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> String {
+    fn filled_in(text: &str) -> String {
         let command: ProxyCommand = text.parse().unwrap();
-        command.of("10.0.0.7:22".parse().unwrap(), "i-0abc")
+        command.fill_in("10.0.0.7:22".parse().unwrap(), "i-0abc")
     }
 
     #[test]
     fn address_port_and_id_are_put_in_and_nothing_else_is_touched() {
-        assert_eq!(of("nc %h %p"), "nc 10.0.0.7 22");
+        assert_eq!(filled_in("nc %h %p"), "nc 10.0.0.7 22");
         assert_eq!(
-            of("aws ssm start-session --target %i --parameters portNumber=%p"),
+            filled_in("aws ssm start-session --target %i --parameters portNumber=%p"),
             "aws ssm start-session --target i-0abc --parameters portNumber=22"
         );
         assert_eq!(
-            of("date +%%s; echo 'ä' \"$HOME\""),
+            filled_in("date +%%s; echo 'ä' \"$HOME\""),
             "date +%s; echo 'ä' \"$HOME\""
         );
-        assert_eq!(of("%%%h%%h"), "%10.0.0.7%h");
+        assert_eq!(filled_in("%%%h%%h"), "%10.0.0.7%h");
         let command: ProxyCommand = "nc %h %p".parse().unwrap();
         let six = "[2001:db8::7]:22".parse().unwrap();
-        assert_eq!(command.of(six, "i-0abc"), "nc 2001:db8::7 22");
+        assert_eq!(command.fill_in(six, "i-0abc"), "nc 2001:db8::7 22");
     }
 
     #[test]

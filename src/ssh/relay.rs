@@ -78,7 +78,7 @@ pub(super) async fn relay(
     loop {
         tokio::select! {
             _ = &mut down => return,
-            () = unread.stopped() => return,
+            () = unread.wait_until_stopped() => return,
             result = &mut up, if !sent => match result {
                 Ok(()) => sent = true,
                 Err(()) => return,

@@ -66,7 +66,7 @@ struct Draining {
 }
 
 impl Draining {
-    fn of(connection: &Weak<Carried>) -> Option<Self> {
+    fn watch(connection: &Weak<Carried>) -> Option<Self> {
         let before = connection.upgrade()?.bytes.load(Ordering::Relaxed);
         Some(Self {
             connection: connection.clone(),
@@ -131,8 +131,11 @@ impl Traffic {
     /// for as long as `pause`.
     pub(super) fn settled(&self, pause: Duration) -> impl Future<Output = ()> + use<> {
         self.is_over.send_replace(true);
-        let mut draining: Vec<Draining> =
-            self.connections().iter().filter_map(Draining::of).collect();
+        let mut draining: Vec<Draining> = self
+            .connections()
+            .iter()
+            .filter_map(Draining::watch)
+            .collect();
         async move {
             loop {
                 draining.retain_mut(|it| it.goes_on(pause));

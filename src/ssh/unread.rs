@@ -160,7 +160,7 @@ impl UnreadQueue {
 
     /// Waits until this one's reader has stopped on a held connection that is not its alone. What the
     /// host has for the others is not seen, so that one that is idle counts like one that waits.
-    pub(super) async fn stopped(&self) {
+    pub(super) async fn wait_until_stopped(&self) {
         let mut is_held = self.carrier.is_held.subscribe();
         loop {
             // Fails only without the carrier, which this has.
@@ -256,13 +256,13 @@ mod tests {
             }
         };
         tokio::select! {
-            () = stopped.stopped() => {}
-            () = slow.stopped() => panic!("it reads"),
+            () = stopped.wait_until_stopped() => {}
+            () = slow.wait_until_stopped() => panic!("it reads"),
             () = waiting => {}
         }
         assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < PATIENCE + 2 * LOOK);
         drop(slow);
-        let alone = tokio::time::timeout(100 * PATIENCE, stopped.stopped()).await;
+        let alone = tokio::time::timeout(100 * PATIENCE, stopped.wait_until_stopped()).await;
         assert!(alone.is_err(), "it is in nobody's way");
     }
 }

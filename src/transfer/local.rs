@@ -324,7 +324,7 @@ mod tests {
 
     use super::*;
 
-    fn of(mode: u32, size: u64, changed: i64) -> Attributes {
+    fn with_mode(mode: u32, size: u64, changed: i64) -> Attributes {
         Attributes {
             mode,
             size,
@@ -337,7 +337,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         for (mode, changed) in [(0o444, 1_700_000_000_123_456_789), (0o660, -5)] {
-            write(&path, &of(mode, 3, changed), b"abc").unwrap();
+            write(&path, &with_mode(mode, 3, changed), b"abc").unwrap();
             let (attributes, content) = read(&path, 3).unwrap().unwrap();
             assert_eq!(&content[..], b"abc");
             assert_eq!(attributes.permissions(), mode);
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!((&*found.target, found.attributes.changed), (&b"a"[..], 7));
         // A folder is in the way: nothing is left of it.
         fs::create_dir(folder.path().join("c")).unwrap();
-        write(&folder.path().join("c"), &of(0o600, 1, 0), b"x").unwrap_err();
+        write(&folder.path().join("c"), &with_mode(0o600, 1, 0), b"x").unwrap_err();
         let mut names: Vec<_> = list(folder.path()).unwrap();
         names.sort_by(|one, other| one.name.cmp(&other.name));
         let names: Vec<&[u8]> = names.iter().map(|entry| &*entry.name).collect();
@@ -360,7 +360,7 @@ mod tests {
     fn a_link_is_no_folder_to_write_into() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        let attributes = of(0o755, 0, 0);
+        let attributes = with_mode(0o755, 0, 0);
         assert!(make_folder(&path, &attributes).unwrap());
         assert!(!make_folder(&path, &attributes).unwrap());
         symlink(&path, folder.path().join("b")).unwrap();
@@ -387,12 +387,12 @@ mod tests {
     fn attributes_and_parts_are_those_of_files_alone() {
         let folder = tempfile::tempdir().unwrap();
         let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
-        write(&file, &of(0o600, 1, 7), b"x").unwrap();
+        write(&file, &with_mode(0o600, 1, 7), b"x").unwrap();
         symlink("file", &link).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         for other in [&link, &pipe] {
-            set(other, &of(0o666, 1, 9)).unwrap_err();
+            set(other, &with_mode(0o666, 1, 9)).unwrap_err();
             open_part(other).unwrap_err();
         }
         open(&pipe).unwrap_err();

@@ -69,7 +69,7 @@ impl Rules {
     /// one, and of the user's. `top` is a canonical path; it is not ignored itself, since it was named.
     /// Fails where a file of rules is there and cannot be read: by a part of them too much would be
     /// sent, and deleted.
-    pub(super) fn of(top: &Path, repositories: &Repositories) -> io::Result<Self> {
+    pub(super) fn read(top: &Path, repositories: &Repositories) -> io::Result<Self> {
         Self::with(top, repositories.find(top), repositories)
     }
 
@@ -100,11 +100,11 @@ impl Rules {
     }
 
     /// The rules for what is in `folder`, which is in a folder with these rules. Fails as
-    /// [`Rules::of`].
+    /// [`Rules::read`].
     pub(super) fn within(&self, folder: &Path) -> io::Result<Self> {
         let is_ignored = self.is_named(folder, true);
         if !is_ignored && is_top(folder) {
-            return Self::of(folder, &self.repositories);
+            return Self::read(folder, &self.repositories);
         }
         let mut rules = Self {
             is_ignored,

@@ -80,7 +80,7 @@ pub(super) async fn sync(
     let entry = local::look(&from, true).map_err(unreadable)?;
     let gone = || unreadable(io::ErrorKind::NotFound.into());
     let entry = entry.ok_or_else(gone)?;
-    let to = up.named(to).await?;
+    let to = up.expand_home(to).await?;
     let there = up.look(&to).await?;
     up.make_above(&to).await?;
     let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
@@ -142,7 +142,7 @@ impl Up {
     }
 
     /// The path in the container that was named.
-    async fn named(&self, path: Vec<u8>) -> Result<Vec<u8>, Stop> {
+    async fn expand_home(&self, path: Vec<u8>) -> Result<Vec<u8>, Stop> {
         match &*path {
             b"" => Ok(b".".to_vec()),
             [b'~', ..] => {
@@ -196,7 +196,7 @@ impl Up {
     /// The jobs for what was named.
     async fn first(&self, sources: &[PathBuf], to: Vec<u8>) -> Result<Vec<Job>, Stop> {
         let sftp = self.servers.one();
-        let to = self.named(to).await?;
+        let to = self.expand_home(to).await?;
         let there = self.look(&to).await?;
         let is_there = there.as_ref().map(|it| it.attributes.kind());
         let is_folder = self.state.was_folder(is_there == Some(Kind::Folder));
@@ -302,7 +302,7 @@ impl Up {
             spawn_blocking(move || {
                 let rules = is_sync.then(|| match above {
                     Some(above) => above.within(&from),
-                    None => Rules::of(&from, &repositories),
+                    None => Rules::read(&from, &repositories),
                 });
                 let rules = rules.transpose()?;
                 let listed = local::list(&from)?;

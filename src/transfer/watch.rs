@@ -79,7 +79,7 @@ fn digest(top: &Path, repositories: &Repositories) -> u64 {
     while let Some((folder, above)) = folders.pop() {
         let rules = match above {
             Some(above) => above.within(&folder),
-            None => Rules::of(&folder, repositories),
+            None => Rules::read(&folder, repositories),
         };
         let Ok(rules) = rules else {
             continue;

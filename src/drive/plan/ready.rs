@@ -192,7 +192,7 @@ fn launch(view: &View, newest: &Newest) -> Next {
     if view.seen.me.launches >= view.timing.launches {
         return view.stuck(Why::NoHost(view.seen.me.launches));
     }
-    let mut steps: Vec<Step> = recovery::stopped(view.seen).collect();
+    let mut steps: Vec<Step> = recovery::terminate_stopped(view.seen).collect();
     steps.push(Step::Launch {
         zone,
         throwaway: false,
@@ -456,7 +456,7 @@ fn with_leftovers(view: &View, newest: &Newest, host: &SeenInstance, next: Next)
             Some(grounds) => Some(Step::DeleteVolume(grounds)),
             None => look(view, volume),
         })
-        .chain(recovery::stopped(seen))
+        .chain(recovery::terminate_stopped(seen))
         .chain(throwaway::leftovers(view, None))
         .collect();
     and_also(next, steps)

@@ -127,7 +127,7 @@ fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> 
 }
 
 /// The steps that terminate stopped instances without a volume.
-pub(super) fn stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
+pub(super) fn terminate_stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
     seen.instances
         .iter()
         .filter(|instance| instance.state == InstanceState::Stopped)

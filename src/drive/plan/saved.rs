@@ -15,7 +15,7 @@ use super::step::{Done, Next, Step, View, Waiting};
 use super::{checkpoint, recovery, throwaway, verify};
 
 /// Plans the end of this session's own things; nothing else is touched.
-pub(super) fn ended(view: &View) -> Next {
+pub(super) fn end(view: &View) -> Next {
     Ending::new(view, Scope::Mine).plan()
 }
 
@@ -132,7 +132,7 @@ impl<'a> Ending<'a> {
             }
         }
         if let Scope::Whole { .. } = self.scope {
-            self.steps.extend(recovery::stopped(seen));
+            self.steps.extend(recovery::terminate_stopped(seen));
         }
         if self.scope != Scope::Mine && !self.parks {
             self.pending();

@@ -82,19 +82,19 @@ impl Prove for Rules {
 }
 
 impl MayTerminate {
-    pub(super) fn of(id: &InstanceId) -> Self {
+    pub(super) fn new(id: &InstanceId) -> Self {
         Self(id.clone())
     }
 }
 
 impl MayDelete {
-    pub(super) fn of(id: &VolumeId) -> Self {
+    pub(super) fn new(id: &VolumeId) -> Self {
         Self(id.clone())
     }
 }
 
 impl MayPrune {
-    pub(super) fn of(id: &SnapshotId) -> Self {
+    pub(super) fn new(id: &SnapshotId) -> Self {
         Self(id.clone())
     }
 }

@@ -174,7 +174,7 @@ impl PruningGrounds {
                 PruningReason::Deleted => Leaving::read(&snapshot.tags) == Some(Leaving::Deleted),
                 _ => !self.by.is_empty() && all,
             };
-        holds.then(|| MayPrune::of(&self.snapshot.id))
+        holds.then(|| MayPrune::new(&self.snapshot.id))
     }
 }
 

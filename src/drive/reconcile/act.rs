@@ -212,7 +212,7 @@ impl<H: Hosts> Reconciler<H> {
                 && zone.as_ref().is_none_or(|zone| *zone == host.zone)
         });
         let price = price.and_then(|offer| offer.price);
-        Record::of(host, price, self.wanted.note.clone())
+        Record::new(host, price, self.wanted.note.clone())
     }
 
     /// Attaches the volume. Right before, its generation is read again: no other session is seen to
@@ -371,7 +371,7 @@ impl<H: Hosts> Reconciler<H> {
             uuid: recorded.or(self.overlay.uuids.get(id).copied()),
             number,
         };
-        let settings = Settings::read(&volume.tags).with_own(&self.wanted.settings.own());
+        let settings = Settings::read(&volume.tags).with_own(&self.wanted.settings.own_tags());
         let mut tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &settings);
         tags.extend(Record::read(&volume.tags).tags());
         self.overlay.me.attempts.push(Attempt {

@@ -26,7 +26,7 @@ impl<H: Hosts> Reconciler<H> {
         }
         let mut tags = tags::common(&self.drive, &self.overlay.who);
         tags.extend(order.tags.clone());
-        tags.extend(self.wanted.settings.own());
+        tags.extend(self.wanted.settings.own_tags());
         let copied = match &order.source {
             CopySource::Snapshot(source) => {
                 let made = self.ec2.copy_snapshot(&order.region, source, &tags).await;

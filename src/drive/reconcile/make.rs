@@ -232,7 +232,7 @@ impl<H: Hosts> Reconciler<H> {
         let root_device = self.root_device(&pool.image).await?;
         let (who, placement) = (&self.overlay.who, &self.wanted.placement);
         // The tags of the account's own are on all that the call makes.
-        let own = self.wanted.settings.own();
+        let own = self.wanted.settings.own_tags();
         let mut interface_tags = Tags::new();
         if !own.is_empty() {
             interface_tags.extend(tags::common(&self.drive, who));

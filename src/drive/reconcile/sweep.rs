@@ -154,7 +154,7 @@ impl<H: Hosts> Reconciler<H> {
             .collect();
         let gone = &self.overlay.gone;
         let stay = snapshots.iter().filter(|it| !gone.contains(it.id.as_str()));
-        self.kept = Kept::of(stay);
+        self.kept = Kept::count(stay);
         let sweep = Sweep {
             began,
             wall,

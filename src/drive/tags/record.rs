@@ -71,7 +71,7 @@ impl fmt::Display for Note {
 impl Record {
     /// The record of a generation that `host` mounts.
     #[must_use]
-    pub fn of(host: &Instance, price: Option<Price>, note: Option<Note>) -> Self {
+    pub fn new(host: &Instance, price: Option<Price>, note: Option<Note>) -> Self {
         let (kind, market, zone) = (&host.instance_type, host.market, &host.zone);
         Self {
             host: Some(format!("{kind} {market} in {zone}")),

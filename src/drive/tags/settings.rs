@@ -79,7 +79,7 @@ impl Settings {
 
     /// The tags of the account's own.
     #[must_use]
-    pub fn own(&self) -> Tags {
+    pub fn own_tags(&self) -> Tags {
         let own = self.0.iter().filter(|(key, _)| is_own(key));
         own.map(|(key, value)| (key.clone(), value.clone()))
             .collect()
@@ -135,7 +135,7 @@ impl Settings {
     pub fn over(&self, kept: &Self) -> Self {
         let mut merged = kept.clone();
         merged.0.extend(self.0.clone());
-        merged.with_own(&self.own())
+        merged.with_own(&self.own_tags())
     }
 
     /// The container image, if the drive has its own. Whoever may tag may have written it: it is a

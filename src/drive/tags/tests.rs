@@ -227,17 +227,17 @@ fn tags_of_the_accounts_own_travel_with_the_settings_as_far_as_there_is_room() {
         tags.insert(key.to_owned(), value.to_owned());
     }
     let settings = Settings::read(&tags);
-    assert_eq!(settings.own(), given(0, 3));
+    assert_eq!(settings.own_tags(), given(0, 3));
     assert_eq!(settings.tags()["xdrive:image"], "jupyter");
     // What is typed or configured goes before what the drive has.
     let more = settings.clone().with_own(&given(2, 2 + OWN_MOST - 1));
-    assert_eq!(more.own().len(), OWN_MOST);
-    assert!(more.own().contains_key("own-00") && !more.own().contains_key("own-01"));
+    assert_eq!(more.own_tags().len(), OWN_MOST);
+    assert!(more.own_tags().contains_key("own-00") && !more.own_tags().contains_key("own-01"));
     assert_eq!(more.tags()["xdrive:image"], "jupyter");
     let other = Settings::default().with_own(&Tags::from([("own-00".into(), "y".into())]));
-    assert_eq!(other.over(&settings).own()["own-00"], "y");
-    assert_eq!(other.over(&settings).own().len(), 3);
-    assert_eq!(Settings::read(&given(0, 40)).own(), given(0, OWN_MOST));
+    assert_eq!(other.over(&settings).own_tags()["own-00"], "y");
+    assert_eq!(other.over(&settings).own_tags().len(), 3);
+    assert_eq!(Settings::read(&given(0, 40)).own_tags(), given(0, OWN_MOST));
 }
 
 #[test]

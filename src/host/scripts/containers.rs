@@ -1,6 +1,6 @@
 //! The containers that a drive has: a list, and the end of a named one.
 
-use super::{Host, named};
+use super::{Host, container_input};
 use crate::host::facts::ScriptError;
 use crate::host::on_record::OnRecord;
 use crate::ids::ContainerName;
@@ -29,7 +29,9 @@ impl Host {
     /// Removes the container `name` with its images, its volumes and its records, unless programs run
     /// in it.
     pub async fn remove_container(&self, name: &ContainerName) -> Result<Removed, ScriptError> {
-        let facts = self.run("containers remove", &[named(Some(name))]).await?;
+        let facts = self
+            .run("containers remove", &[container_input(Some(name))])
+            .await?;
         Ok(match facts.get("busy") {
             Some(programs) => Removed::Busy(programs.trim().to_owned()),
             None if facts.yes("removed") => Removed::Yes,

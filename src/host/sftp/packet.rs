@@ -120,7 +120,7 @@ impl Body {
     }
 
     /// The attributes that a file keeps: permissions, and the time.
-    pub(super) fn kept(&mut self, attributes: &Attributes) {
+    pub(super) fn write_kept_attributes(&mut self, attributes: &Attributes) {
         self.number(attributes.permissions());
         self.time(attributes.changed);
     }

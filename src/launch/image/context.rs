@@ -113,7 +113,7 @@ impl Context {
 
     /// Lists the whole context, each folder before its content.
     fn parts(&self) -> anyhow::Result<Vec<Part>> {
-        let rules = Rules::of(self)?;
+        let rules = Rules::read(self)?;
         let mut parts = Vec::new();
         self.add(Path::new(""), &rules, &mut parts)?;
         let dockerfile = self.dockerfile();
@@ -203,7 +203,7 @@ struct Rules {
 
 impl Rules {
     /// The Dockerfile's own, `NAME.dockerignore`, or else those of the folder.
-    fn of(context: &Context) -> anyhow::Result<Self> {
+    fn read(context: &Context) -> anyhow::Result<Self> {
         let mut own = context.dockerfile.clone().into_os_string();
         own.push(".dockerignore");
         for file in [PathBuf::from(own), context.folder.join(".dockerignore")] {

@@ -65,7 +65,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
 }
 
 /// The id of the group that `GroupId` or `GroupName` means.
-fn named(request: Request<'_>, world: &World) -> Result<String, ApiError> {
+fn group_id(request: Request<'_>, world: &World) -> Result<String, ApiError> {
     match (request.text("GroupId"), request.text("GroupName")) {
         (Some(id), _) if world.groups.contains_key(id) => Ok(id.to_owned()),
         (Some(id), _) => Err(no_such("sg-", id)),
@@ -87,7 +87,7 @@ fn named(request: Request<'_>, world: &World) -> Result<String, ApiError> {
 
 /// `DeleteSecurityGroup`: one that no instance uses.
 pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
-    let id = named(request, &change.world)?;
+    let id = group_id(request, &change.world)?;
     if id == catalog::DEFAULT_GROUP {
         return Err(ApiError::client(
             "CannotDelete",
@@ -221,7 +221,7 @@ fn same(one: &Rule, other: &Rule) -> bool {
 
 /// `AuthorizeSecurityGroupIngress`: all rules or none.
 pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
-    let id = named(request, &change.world)?;
+    let id = group_id(request, &change.world)?;
     let mut rules = rules(request)?;
     if rules.is_empty() {
         return Err(missing("ipPermissions"));
@@ -255,7 +255,7 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
 
 /// `UpdateSecurityGroupRuleDescriptionsIngress`: of existing rules, all or none.
 pub(super) fn describe_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
-    let id = named(request, &change.world)?;
+    let id = group_id(request, &change.world)?;
     let rules = rules(request)?;
     if rules.is_empty() {
         return Err(missing("ipPermissions"));
@@ -278,7 +278,7 @@ pub(super) fn describe_ingress(request: Request<'_>, change: &mut Change<'_>) ->
 
 /// `RevokeSecurityGroupIngress`: by the rules' ids, or by protocol, ports and range.
 pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> Answer {
-    let id = named(request, &change.world)?;
+    let id = group_id(request, &change.world)?;
     let rules = rules(request)?;
     let ids = request.list("SecurityGroupRuleId");
     if rules.is_empty() && ids.is_empty() {

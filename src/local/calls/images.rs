@@ -141,10 +141,7 @@ fn image(id: &str, name: &str, built: Timestamp, root_device: &str) -> Vec<Xml> 
 pub(super) fn describe_types(reading: &Reading<'_>) -> Answer {
     let request = reading.request;
     let names = request.list("InstanceType");
-    if let Some(name) = names
-        .iter()
-        .find(|name| InstanceType::named(name).is_none())
-    {
+    if let Some(name) = names.iter().find(|name| InstanceType::find(name).is_none()) {
         return Err(ApiError::client(
             "InvalidInstanceType",
             format!("The following supplied instance types do not exist: [{name}]"),

@@ -61,7 +61,7 @@ pub(super) fn order(
         ));
     }
     let name = request.text("InstanceType").unwrap_or("m5.large");
-    let kind = InstanceType::named(name).ok_or_else(|| {
+    let kind = InstanceType::find(name).ok_or_else(|| {
         ApiError::client(
             "InvalidParameterValue",
             format!("Invalid value '{name}' for InstanceType."),

@@ -68,7 +68,7 @@ pub(super) fn check(order: &Order, change: &Change<'_>) -> Result<(), ApiError> 
         .filter_map(|id| change.world.instance(id, change.now, delays))
         .filter(|(_, state)| matches!(state, InstanceState::Pending | InstanceState::Running))
         .filter(|(instance, _)| instance.spot.is_some() == is_spot)
-        .filter_map(|(instance, _)| InstanceType::named(&instance.kind))
+        .filter_map(|(instance, _)| InstanceType::find(&instance.kind))
         .filter(|kind| code_of(kind, is_spot) == code)
         .map(|kind| kind.vcpus)
         .sum();

@@ -266,7 +266,7 @@ impl Disks {
     /// a mount could find the old one.
     fn wait_for_loop(&self) {
         let deadline = Instant::now() + Duration::from_secs(2);
-        while loops::of(&self.store()).is_ok_and(|serving| serving.is_some()) {
+        while loops::find(&self.store()).is_ok_and(|serving| serving.is_some()) {
             if Instant::now() > deadline {
                 tracing::warn!("{} is still in use", self.store().display());
                 return;

@@ -53,7 +53,7 @@ pub(super) fn attach(
     let disks = Disks::open(dir)?;
     let file = disks.existing(volume)?;
     let known = folder.plug(volume)?;
-    let serving = loops::of(&file)?;
+    let serving = loops::find(&file)?;
     if serving.is_some() && known.is_none() {
         return Err(anyhow!("{volume} is plugged in elsewhere").into());
     }
@@ -106,7 +106,7 @@ pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), Pla
         return Ok(());
     };
     let disks = Disks::open(dir)?;
-    let plugged = loops::of(&disks.path(volume))?;
+    let plugged = loops::find(&disks.path(volume))?;
     match (plugged, folder.init()) {
         (None, _) => {}
         (Some(plugged), Ok(init)) => {
@@ -155,7 +155,7 @@ pub(super) fn plug_in(
     let (root, hypervisor) = (root_of(init)?, hypervisor(folder)?);
     let plug_in = |volume: &str, device: &str| -> Result<(), PlaneError> {
         if let Some(disks) = Disks::open_if_any(dir)?
-            && let Some(plugged) = loops::of(&disks.path(volume))?
+            && let Some(plugged) = loops::find(&disks.path(volume))?
         {
             Nodes::open(&root, hypervisor, volume, device)
                 .and_then(|nodes| nodes.make(&plugged))
@@ -201,7 +201,7 @@ pub(super) fn unplug_all(dir: &Path, folder: &Folder) -> Result<(), PlaneError> 
     let _lock = lock(dir)?;
     for volume in folder.plugged()? {
         if let Some(disks) = Disks::open_if_any(dir)?
-            && let Some(plugged) = loops::of(&disks.path(&volume))?
+            && let Some(plugged) = loops::find(&disks.path(&volume))?
         {
             plugged.detach_when_free()?;
         }
@@ -375,7 +375,7 @@ impl Nodes {
 
 /// The instance's hypervisor, which decides its disks' names.
 fn hypervisor(folder: &Folder) -> Result<Hypervisor, PlaneError> {
-    Ok(Hypervisor::of(&folder.machine()?.instance_type))
+    Ok(Hypervisor::for_type(&folder.machine()?.instance_type))
 }
 
 /// The name below `/dev` in `device`.

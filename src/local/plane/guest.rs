@@ -44,7 +44,7 @@ impl Guest {
         cgroups: &Cgroups,
         console: &Console,
     ) -> Result<Self, PlaneError> {
-        let hypervisor = Hypervisor::of(&folder.machine()?.instance_type);
+        let hypervisor = Hypervisor::for_type(&folder.machine()?.instance_type);
         let mut command = tokio::process::Command::from(program("setpriv"));
         command
             .args(["--pdeathsig", "KILL", "sh", "-c", BOOT, "boot", "enter"])
@@ -79,7 +79,7 @@ impl Guest {
     }
 
     /// Waits until it has ended.
-    pub(super) async fn ended(&mut self) -> std::io::Result<ExitStatus> {
+    pub(super) async fn wait_for_end(&mut self) -> std::io::Result<ExitStatus> {
         self.child.wait().await
     }
 

@@ -92,7 +92,7 @@ impl Lifecycle<'_> {
         let mut orders = BufReader::new(orders).lines();
         loop {
             tokio::select! {
-                status = ended(&mut guest) => {
+                status = wait_for_end(&mut guest) => {
                     let status = status.context("waiting for the instance")?;
                     if due.ask.is_some() || !(due.is_reset || guest::asks_for_reboot(status)) {
                         return Ok(Some(status));
@@ -212,9 +212,9 @@ impl Lifecycle<'_> {
 }
 
 /// Waits until the instance has ended: for ever, as long as there is none.
-async fn ended(guest: &mut Option<Guest>) -> std::io::Result<ExitStatus> {
+async fn wait_for_end(guest: &mut Option<Guest>) -> std::io::Result<ExitStatus> {
     match guest {
-        Some(guest) => guest.ended().await,
+        Some(guest) => guest.wait_for_end().await,
         None => pending().await,
     }
 }

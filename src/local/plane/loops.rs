@@ -51,7 +51,7 @@ pub(super) fn all() -> Result<Vec<Loop>, PlaneError> {
 }
 
 /// The loop device that serves `file`, if one does. `file` must be an absolute path without links.
-pub(super) fn of(file: &Path) -> Result<Option<Loop>, PlaneError> {
+pub(super) fn find(file: &Path) -> Result<Option<Loop>, PlaneError> {
     Ok(all()?.into_iter().find(|candidate| candidate.file == file))
 }
 
@@ -75,7 +75,7 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
             .chain([file.as_os_str()]);
         run("losetup", arguments)?;
     }
-    Ok(of(file)?.with_context(|| format!("no loop device serves {}", file.display()))?)
+    Ok(find(file)?.with_context(|| format!("no loop device serves {}", file.display()))?)
 }
 
 impl Loop {

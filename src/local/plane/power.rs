@@ -58,7 +58,7 @@ fn numbers(dir: &Path, folder: &Folder) -> Result<BTreeSet<Dev>, PlaneError> {
     let mut numbers = BTreeSet::new();
     for volume in folder.plugged()? {
         if let Some(disks) = Disks::open_if_any(dir)?
-            && let Some(plugged) = loops::of(&disks.path(&volume))?
+            && let Some(plugged) = loops::find(&disks.path(&volume))?
         {
             numbers.insert(plugged.number);
         }

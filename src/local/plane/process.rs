@@ -25,7 +25,7 @@ impl Process {
     }
 
     /// The supervisor of a machine that is up.
-    pub(super) fn of(up: &Up) -> Self {
+    pub(super) fn from_up(up: &Up) -> Self {
         Self {
             pid: up.supervisor,
             started: up.started,

@@ -93,7 +93,7 @@ impl RealPlane {
             return Ok(());
         };
         let path = disks.path(id);
-        if loops::of(&path)?.is_some() {
+        if loops::find(&path)?.is_some() {
             return Err(PlaneError::Busy);
         }
         copies::remove(&path)
@@ -122,7 +122,7 @@ impl Plane for RealPlane {
     }
 
     fn is_up(&self, up: &Up) -> bool {
-        Process::of(up).is_alive()
+        Process::from_up(up).is_alive()
     }
 
     fn has_booted(&self, instance: &str) -> Result<bool, PlaneError> {

@@ -62,5 +62,5 @@ pub(super) fn wait_for_end(folder: &Folder) -> Result<(), PlaneError> {
                 .into());
         }
     };
-    loops::of(&disk)?.map_or(Ok(()), |device| device.detach_when_free())
+    loops::find(&disk)?.map_or(Ok(()), |device| device.detach_when_free())
 }

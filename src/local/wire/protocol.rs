@@ -41,7 +41,7 @@ pub(super) enum Service {
 
 impl Service {
     /// The service that a request is for, by what only its clients send.
-    pub(super) fn of(request: &http::Request<Bytes>) -> Self {
+    pub(super) fn from_request(request: &http::Request<Bytes>) -> Self {
         if let Some(target) = request.headers().get(TARGET) {
             let is_quotas = target.as_bytes().starts_with(QUOTAS.as_bytes());
             return if is_quotas {

@@ -36,7 +36,7 @@ impl Responder<'_> {
         request: &http::Request<Bytes>,
         call: impl FnOnce(&str, &Params) -> Result<Xml, ApiError>,
     ) -> http::Response<Bytes> {
-        let service = Service::of(request);
+        let service = Service::from_request(request);
         let id = request_id();
         let answer = self
             .admit(service, request)

@@ -36,7 +36,7 @@ pub(super) struct Shared {
 pub(super) struct Expected(Arc<RwLock<PublicHostKey>>);
 
 impl Expected {
-    pub(super) fn of(target: &Target) -> Result<Self, SshError> {
+    pub(super) fn from_target(target: &Target) -> Result<Self, SshError> {
         let key = target.host_key.parse();
         let key = key.map_err(|_| SshError::BadKey("the host key recorded for this instance"))?;
         Ok(Self(Arc::new(RwLock::new(key))))

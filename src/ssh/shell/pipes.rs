@@ -223,7 +223,7 @@ impl Pipes {
                         Some(status) => ShellExit::Status(status),
                         None => ShellExit::Lost("the host ended it".to_owned()),
                     },
-                    None => return ShellExit::Lost(sender.ended().await),
+                    None => return ShellExit::Lost(sender.wait_for_end().await),
                     Some(_) => {}
                 },
             }

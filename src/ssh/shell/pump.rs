@@ -426,7 +426,7 @@ impl Local {
                     }
                     Some(ChannelMsg::Close) | None => return match exit {
                         Some(exit) => exit,
-                        None => ShellExit::Lost(sender.ended().await),
+                        None => ShellExit::Lost(sender.wait_for_end().await),
                     },
                     Some(_) => {}
                 },

@@ -193,7 +193,7 @@ fn class(pattern: &[u8], mut at: usize, folds: bool) -> Option<(Set, usize)> {
                 let rest = &pattern[at + 2..];
                 let length = rest.iter().position(|it| *it == b']')?;
                 if let Some(name) = rest[..length].strip_suffix(b":") {
-                    let fits = named(name, folds)?;
+                    let fits = class_bytes(name, folds)?;
                     (0..=u8::MAX)
                         .filter(|it| fits(*it))
                         .for_each(|it| set.add(it));
@@ -220,7 +220,7 @@ fn class(pattern: &[u8], mut at: usize, folds: bool) -> Option<(Set, usize)> {
 }
 
 /// The bytes of a class such as `[:alpha:]`, in ASCII whatever the locale.
-fn named(name: &[u8], folds: bool) -> Option<fn(u8) -> bool> {
+fn class_bytes(name: &[u8], folds: bool) -> Option<fn(u8) -> bool> {
     Some(match name {
         b"alnum" => |it| it.is_ascii_alphanumeric(),
         b"alpha" => |it| it.is_ascii_alphabetic(),

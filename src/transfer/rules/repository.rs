@@ -65,7 +65,7 @@ impl Repository {
                 ..Self::default()
             };
         };
-        let folders = GitFolders::of(&top);
+        let folders = GitFolders::read(&top);
         let mut sources = folders.sources();
         sources.extend(git.map(|it| Git(it, &top).sources()).unwrap_or_default());
         let sources = sources.into_iter().map(|it| {
@@ -101,7 +101,7 @@ impl Repository {
 /// Whether a folder is the top of a repository, as git decides it.
 pub(super) fn is_top(folder: &Path) -> bool {
     let file = folder.join(REPOSITORY);
-    let folders = GitFolders::of(folder);
+    let folders = GitFolders::read(folder);
     file.symlink_metadata().is_ok() && folders.are_git()
 }
 
@@ -122,7 +122,7 @@ struct GitFolders {
 }
 
 impl GitFolders {
-    fn of(top: &Path) -> Self {
+    fn read(top: &Path) -> Self {
         let named = top.join(REPOSITORY);
         let own = match fs::read(&named) {
             // A worktree's, or a submodule's.

@@ -181,7 +181,7 @@ fn ten_thousand_rule_sets_mean_what_they_mean_to_git() {
                 if folds { "true" } else { "false" },
             ],
         );
-        let whole = Rules::of(&top, &Repositories::default()).unwrap();
+        let whole = Rules::read(&top, &Repositories::default()).unwrap();
         let mut paths = Vec::new();
         let mut own = HashSet::new();
         for case in 0..5_000 {

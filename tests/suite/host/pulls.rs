@@ -39,7 +39,7 @@ async fn refused(
     login: Option<&RegistryLogin>,
 ) -> (Refused, String) {
     match machine.host.pull(reference, login, &mut |_| {}).await {
-        Err(ScriptError::NotPulled(words)) => (Refused::of(&words), words),
+        Err(ScriptError::NotPulled(words)) => (Refused::from_error(&words), words),
         other => panic!("{other:?}"),
     }
 }

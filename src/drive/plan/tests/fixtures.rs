@@ -234,7 +234,7 @@ pub(super) fn saved(seen: &Observed) -> Next {
     )
 }
 
-pub(super) fn ended(seen: &Observed) -> Next {
+pub(super) fn plan_end(seen: &Observed) -> Next {
     next(&Goal::Ended, seen)
 }
 

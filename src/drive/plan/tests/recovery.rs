@@ -312,7 +312,7 @@ fn a_volume_that_would_die_with_its_instance_is_protected_before_anything_else()
     if let Some(attachment) = &mut seen.volumes[0].attachment {
         attachment.delete_on_termination = true;
     }
-    for next in [ready(&seen), saved(&seen), ended(&seen)] {
+    for next in [ready(&seen), saved(&seen), plan_end(&seen)] {
         assert_eq!(words(&next), "keep /dev/sdf of i-1 when it ends");
     }
 }
@@ -335,7 +335,7 @@ fn making_volumes_that_fail_again_and_again_has_an_end() {
     seen.me.failed.insert(vol(2));
     assert_eq!(why(ready(&seen)), Why::NoVolume(vol(2)));
     // What this session made is ended all the same.
-    assert!(words(&ended(&seen)).starts_with("terminate i-1"));
+    assert!(words(&plan_end(&seen)).starts_with("terminate i-1"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn kind_of(next: &Next) -> Option<SnapshotKind> {
 
 #[test]
 fn the_way_out_is_close_snapshot_terminate_wait_delete() {
-    for plan in [saved, ended] {
+    for plan in [saved, plan_end] {
         assert_eq!(words(&plan(&mounted())), "close the drive on i-1");
 
         let mut seen = closed();
@@ -76,7 +76,7 @@ fn the_way_out_is_close_snapshot_terminate_wait_delete() {
 fn a_close_that_was_cut_short_is_done_again_although_nobody_can_hold_the_host_any_more() {
     let mut seen = mounted();
     seen.instances[0].contact = answers(Client::Nobody, true, Mounted::Volume(vol(1)));
-    for plan in [saved, ended] {
+    for plan in [saved, plan_end] {
         assert_eq!(words(&plan(&seen)), "close the drive on i-1");
     }
 }
@@ -93,7 +93,7 @@ fn a_never_attached_volume_is_the_way_back() {
         snapshots: vec![snapshot(1, 1, 4)],
         ..nothing()
     };
-    assert_eq!(words(&ended(&seen)), "delete vol-2; terminate i-1");
+    assert_eq!(words(&plan_end(&seen)), "delete vol-2; terminate i-1");
 }
 
 #[test]
@@ -105,14 +105,14 @@ fn the_way_back_touches_nothing_of_anybody_else() {
         instances: vec![others(3)],
         ..nothing()
     };
-    assert_eq!(words(&ended(&seen)), "done: Saved(None)");
+    assert_eq!(words(&plan_end(&seen)), "done: Saved(None)");
 }
 
 #[test]
 fn the_way_back_waits_for_what_a_lost_answer_may_have_made() {
     let mut seen = nothing();
     seen.me.unsure = Some(at(NOW - 5));
-    assert_eq!(words(&ended(&seen)), "wait: Settle");
+    assert_eq!(words(&plan_end(&seen)), "wait: Settle");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_new_drive_that_nobody_was_handed_is_not_saved_but_deleted() {
     };
     let mut seen = closed();
     seen.volumes = vec![on(1, blank.clone())];
-    assert_eq!(words(&ended(&seen)), "terminate i-1");
+    assert_eq!(words(&plan_end(&seen)), "terminate i-1");
     seen.instances.clear();
     seen.volumes = vec![blank];
     assert_eq!(words(&saved(&seen)), "delete vol-1");
@@ -220,10 +220,10 @@ fn what_was_raised_and_not_attached_is_left_while_another_may_mount_it() {
         ..nothing()
     };
     seen.me.raised = Some((vol(1), Generation(5)));
-    assert_eq!(words(&ended(&seen)), "snapshot vol-1");
+    assert_eq!(words(&plan_end(&seen)), "snapshot vol-1");
     // Another one may have raised it to the same generation.
     seen.instances = vec![others(2)];
-    assert_eq!(ended(&seen), Next::Busy(id(2)));
+    assert_eq!(plan_end(&seen), Next::Busy(id(2)));
 }
 
 #[test]

@@ -208,16 +208,16 @@ fn its_session_ends_without_a_close_and_touches_nothing_else() {
         session: theirs(),
         ..volume(3, 4, 5)
     }];
-    assert_eq!(words(&ended(&seen)), "terminate i-1");
+    assert_eq!(words(&plan_end(&seen)), "terminate i-1");
     seen.instances[0].state = InstanceState::ShuttingDown;
     seen.instances[0].contact = Contact::NotAsked;
     let released = format!("wait: Release({:?})", vol(2));
-    assert_eq!(words(&ended(&seen)), released);
+    assert_eq!(words(&plan_end(&seen)), released);
     seen.instances.clear();
     seen.throwaways = vec![thrown(2, mine())];
-    assert_eq!(words(&ended(&seen)), "delete vol-2");
+    assert_eq!(words(&plan_end(&seen)), "delete vol-2");
     seen.throwaways.clear();
-    assert!(matches!(ended(&seen), Next::Done(Done::Saved(_))));
+    assert!(matches!(plan_end(&seen), Next::Done(Done::Saved(_))));
 }
 
 #[test]

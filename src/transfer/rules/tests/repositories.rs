@@ -98,7 +98,7 @@ fn every_setting_of_a_repository_counts_as_for_git() {
         }
         let right = ignored_by_git(&top, &paths);
         let repositories = Repositories::default();
-        let found = Rules::of(&top, &repositories).unwrap();
+        let found = Rules::read(&top, &repositories).unwrap();
         let read = Arc::new(Repository::find(&top, None));
         let read = Rules::with(&top, read, &repositories).unwrap();
         for path in &paths {
@@ -173,7 +173,7 @@ fn what_was_named_is_sent_although_its_repository_ignores_it() {
     fs::write(top.join(FILE), "/data/\n*.log\n").unwrap();
     let data = top.join("data");
     fs::create_dir(&data).unwrap();
-    let rules = Rules::of(&data, &Repositories::default()).unwrap();
+    let rules = Rules::read(&data, &Repositories::default()).unwrap();
     assert!(!rules.ignores(&data.join("a"), false) && rules.ignores(&data.join("a.log"), false));
 }
 
@@ -189,7 +189,7 @@ fn a_repository_within_has_rules_of_its_own_and_half_a_one_has_not() {
         fs::write(folder.join(FILE), "*.tmp\n").unwrap();
     }
     git(&whole, &["init", "--quiet"]);
-    let rules = Rules::of(&top, &Repositories::default()).unwrap();
+    let rules = Rules::read(&top, &Repositories::default()).unwrap();
     for (folder, counts) in [(&whole, false), (&half, true)] {
         let right = ignored_by_git(folder, &[b"a.log".to_vec(), b"a.tmp".to_vec()]);
         assert_eq!(right.contains(&b"a.log"[..]), counts);
@@ -209,7 +209,7 @@ fn what_changes_in_a_repository_is_asked_for_again() {
     fs::write(top.join("a.log"), "").unwrap();
     let repositories = Repositories::default();
     let ignores = || {
-        let rules = Rules::of(&top, &repositories).unwrap();
+        let rules = Rules::read(&top, &repositories).unwrap();
         rules.ignores(&top.join("a.log"), false)
     };
     assert!(ignores());
@@ -257,7 +257,7 @@ fn no_program_of_the_repositorys_own_is_run() {
             top.to_str().unwrap(),
         ],
     );
-    Rules::of(&top, &Repositories::default()).unwrap();
+    Rules::read(&top, &Repositories::default()).unwrap();
     assert!(!touched.exists());
     // But git itself would run it.
     git(&top, &["status"]);
@@ -276,7 +276,7 @@ fn the_nearest_rule_counts_and_a_repositorys_reach_into_its_folders() {
     fs::write(repository.join(".git/info/exclude"), "mine\n").unwrap();
     fs::write(repository.join("a/b/.gitignore"), "!kept.log\nx/y\n").unwrap();
     let folder = repository.join("a");
-    let rules = Rules::of(&folder, &Repositories::default()).unwrap();
+    let rules = Rules::read(&folder, &Repositories::default()).unwrap();
     let ignores = |name: &str, is_folder| rules.ignores(&folder.join(name), is_folder);
     assert!(ignores("x.log", false) && ignores("kept.log", false));
     assert!(ignores("mine", false) && ignores(".git", true));
@@ -291,7 +291,7 @@ fn the_nearest_rule_counts_and_a_repositorys_reach_into_its_folders() {
     let rules = rules.within(&deeper).unwrap();
     assert!(rules.ignores(&deeper.join("y"), false));
     // Without a repository the folder's own rules are all.
-    let alone = Rules::of(&top, &Repositories::default()).unwrap();
+    let alone = Rules::read(&top, &Repositories::default()).unwrap();
     assert!(alone.ignores(&top.join("outside"), false));
 }
 
@@ -309,11 +309,11 @@ fn rules_that_are_there_and_cannot_be_read_are_an_error() {
     let large = fs::File::create(top.join("large").join(FILE)).unwrap();
     large.set_len(MOST + 1).unwrap();
     let repositories = Repositories::default();
-    let rules = Rules::of(&top, &repositories).unwrap();
+    let rules = Rules::read(&top, &repositories).unwrap();
     for none in ["folder", "file/name", "nothing", "link"] {
         assert!(rules.within(&top.join(none)).is_ok(), "{none}");
     }
     let error = rules.within(&top.join("large")).unwrap_err().to_string();
     assert!(error.contains("large/.gitignore cannot be read"), "{error}");
-    Rules::of(&top.join("large"), &repositories).unwrap_err();
+    Rules::read(&top.join("large"), &repositories).unwrap_err();
 }
