@@ -67,7 +67,7 @@ impl Asleep {
 
     /// The files of the same drive in a later snapshot: what is the same in both is read once.
     pub(crate) fn later(&self, snapshot: &SnapshotId, place: &DriveIn<DriveName>) -> Self {
-        let blocks = self.blocks.beside(snapshot.clone());
+        let blocks = self.blocks.for_snapshot(snapshot.clone());
         Self::with_servers(blocks, (snapshot, place), COMPARING)
     }
 

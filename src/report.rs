@@ -68,7 +68,7 @@ fn is_colored(is_terminal: bool) -> bool {
 }
 
 /// The features of a stream that is a `terminal`, or something else.
-fn taken(is_terminal: bool, stream: supports_hyperlinks::Stream) -> Takes {
+fn features(is_terminal: bool, stream: supports_hyperlinks::Stream) -> Takes {
     let colors = is_colored(is_terminal);
     Takes {
         colors,
@@ -78,7 +78,7 @@ fn taken(is_terminal: bool, stream: supports_hyperlinks::Stream) -> Takes {
 
 fn taken_by_stderr() -> Takes {
     let is_terminal = std::io::stderr().is_terminal();
-    taken(is_terminal, supports_hyperlinks::Stream::Stderr)
+    features(is_terminal, supports_hyperlinks::Stream::Stderr)
 }
 
 /// Whether `--quiet` was given: for the whole process, as standard error is.
@@ -327,7 +327,7 @@ fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
 /// Writes data to standard output. A reader that leaves early (`| head`) is no failure.
 pub fn data(text: &Text) -> std::io::Result<()> {
     let mut stdout = std::io::stdout();
-    let takes = taken(stdout.is_terminal(), supports_hyperlinks::Stream::Stdout);
+    let takes = features(stdout.is_terminal(), supports_hyperlinks::Stream::Stdout);
     match stdout.write_all(text.shown(takes).as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,

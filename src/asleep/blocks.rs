@@ -117,7 +117,7 @@ impl Blocks {
     }
 
     /// The blocks of another snapshot. Shares this one's cache for blocks that did not change.
-    pub(super) fn beside(&self, snapshot: SnapshotId) -> Self {
+    pub(super) fn for_snapshot(&self, snapshot: SnapshotId) -> Self {
         let since = Since {
             source: Arc::clone(&self.source),
             differing: OnceCell::new(),

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::blocks::Blocks;
 use super::ext4::{Error, Ext4};
-use super::layers::{RECORD, RECORDS, joined, others};
+use super::layers::{RECORD, RECORDS, containers_folder, joined};
 use super::reader::Reader;
 use super::tree::failed;
 use crate::host::on_record::{ContainerState, OnRecord};
@@ -25,7 +25,7 @@ pub(super) fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Error> {
     };
     let mut found = Vec::new();
     found.extend(source(fs, RECORDS)?.map(|source| asleep(None, source)));
-    let folder = match fs.find(&others()) {
+    let folder = match fs.find(&containers_folder()) {
         Err(Error::Missing) => return Ok(found),
         folder => folder?,
     };
@@ -40,7 +40,7 @@ pub(super) fn on_record(fs: &Ext4) -> Result<Vec<OnRecord>, Error> {
         each => each?,
     };
     for name in names {
-        if let Some(source) = source(fs, &joined(&others(), name.as_str().as_bytes()))? {
+        if let Some(source) = source(fs, &joined(&containers_folder(), name.as_str().as_bytes()))? {
             found.push(asleep(Some(name), source));
         }
     }

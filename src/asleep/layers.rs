@@ -33,7 +33,7 @@ pub(super) struct Mount {
 }
 
 /// The folder with a folder of records for each of the other containers.
-pub(super) fn others() -> Vec<u8> {
+pub(super) fn containers_folder() -> Vec<u8> {
     joined(RECORDS, b"containers")
 }
 
@@ -52,7 +52,7 @@ pub(super) fn is_foreign(fs: &Ext4) -> Result<bool, Error> {
 /// where there is no record of them, which `shell/host/mounts` writes.
 pub(super) fn mounts(fs: &Ext4, name: Option<&ContainerName>) -> Result<Vec<Mount>, Error> {
     let records = match name {
-        Some(name) => joined(&others(), name.as_str().as_bytes()),
+        Some(name) => joined(&containers_folder(), name.as_str().as_bytes()),
         None => RECORDS.to_vec(),
     };
     let record = match fs.record(&joined(&records, b"mounts"), RECORD) {

@@ -139,14 +139,16 @@ impl Tree {
         let mut seen = HashSet::<Vec<u8>>::new();
         let mut entries = Vec::new();
         if names.is_empty() {
-            entries.push(self.listed(WORK.to_vec(), Ok(Node::Folder(self.work()?)))?);
+            entries.push(self.entry_or_unreadable(WORK.to_vec(), Ok(Node::Folder(self.work()?)))?);
             seen.insert(WORK.to_vec());
         }
         for (name, mount) in self.mounts_in(&names)? {
             // Without its folder on the drive nothing is there.
             match self.mounted(mount) {
                 Err(Error::Missing) => {}
-                node if seen.insert(name.clone()) => entries.push(self.listed(name, node)?),
+                node if seen.insert(name.clone()) => {
+                    entries.push(self.entry_or_unreadable(name, node)?);
+                }
                 _ => {}
             }
         }
@@ -155,7 +157,7 @@ impl Tree {
                 match self.fs.inode(number) {
                     // It hides what is below, and is nothing itself.
                     Ok(inode) if is_whiteout(&inode) => {}
-                    inode => entries.push(self.listed(name, inode.map(Node::Leaf))?),
+                    inode => entries.push(self.entry_or_unreadable(name, inode.map(Node::Leaf))?),
                 }
             }
         }
@@ -190,7 +192,11 @@ impl Tree {
     }
 
     /// The entry of a folder with this `name`, which may be nothing that can be read.
-    fn listed(&self, name: Vec<u8>, node: Result<Node, Error>) -> Result<Entry, SftpError> {
+    fn entry_or_unreadable(
+        &self,
+        name: Vec<u8>,
+        node: Result<Node, Error>,
+    ) -> Result<Entry, SftpError> {
         match node.and_then(|node| self.entry(&name, &node)) {
             Err(error @ Error::Disk(_)) => Err(failed(error)),
             Err(_) => Ok(Entry {

@@ -148,7 +148,7 @@ pub struct Holder {
 
 impl Holder {
     /// The session on an instance, as its host reports it, else by the instance's tags.
-    fn seen(seen: &Observed, id: &InstanceId) -> Self {
+    fn from_seen(seen: &Observed, id: &InstanceId) -> Self {
         let instance = seen.instance(id);
         let (owner, since) = match instance.and_then(|instance| instance.client()) {
             Some(Client::Other { owner, since }) => (owner.clone(), since.clone()),

@@ -96,7 +96,7 @@ impl Ec2 {
             .ebs
             .list_snapshot_blocks()
             .snapshot_id(id.as_str())
-            .starting_block_index(asked(CALL, start)?)
+            .starting_block_index(block_index(CALL, start)?)
             .max_results(i32::from(most));
         let page = first_page(CALL, |next| {
             let sent = request.clone().set_next_token(next).send();
@@ -131,7 +131,7 @@ impl Ec2 {
             .list_changed_blocks()
             .first_snapshot_id(first.as_str())
             .second_snapshot_id(second.as_str())
-            .starting_block_index(asked(CALL, start)?)
+            .starting_block_index(block_index(CALL, start)?)
             .max_results(i32::from(most));
         let page = first_page(CALL, |next| {
             let sent = request.clone().set_next_token(next).send();
@@ -165,7 +165,7 @@ impl Ec2 {
             .ebs
             .get_snapshot_block()
             .snapshot_id(id.as_str())
-            .block_index(asked(CALL, index)?)
+            .block_index(block_index(CALL, index)?)
             .block_token(token)
             .send()
             .await
@@ -220,6 +220,6 @@ async fn first_page<T: Ord, F: Future<Output = Result<Listed<T>, Error>>>(
 }
 
 /// A block's index as the API has it.
-fn asked(call: &'static str, index: u32) -> Result<i32, Error> {
+fn block_index(call: &'static str, index: u32) -> Result<i32, Error> {
     i32::try_from(index).map_err(|doubt| Error::unreadable(call, doubt))
 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use aws_sdk_ec2::types::{InstanceStatusSummary, SummaryStatus};
 
-use super::describe::known;
+use super::describe::unless_not_found;
 use super::{Ec2, Error};
 use crate::ids::InstanceId;
 
@@ -88,7 +88,7 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::from_sdk(CALL, &error));
-        let answer = known(answer)?;
+        let answer = unless_not_found(answer)?;
         let status = answer
             .as_ref()
             .and_then(|it| it.instance_statuses().first());

@@ -138,7 +138,7 @@ impl Ec2 {
     /// Reads an instance by id; `None` if EC2 does not know it (yet).
     pub async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>, Error> {
         const CALL: &str = "DescribeInstances";
-        let answer = known(
+        let answer = unless_not_found(
             self.patient
                 .describe_instances()
                 .instance_ids(id.as_str())
@@ -156,7 +156,7 @@ impl Ec2 {
     /// Reads a volume by id; `None` if EC2 does not know it (yet, or any more).
     pub async fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
         const CALL: &str = "DescribeVolumes";
-        let answer = known(
+        let answer = unless_not_found(
             self.patient
                 .describe_volumes()
                 .volume_ids(id.as_str())
@@ -174,7 +174,7 @@ impl Ec2 {
     /// Reads a snapshot by id; `None` if EC2 does not know it (yet, or any more).
     pub async fn snapshot(&self, id: &SnapshotId) -> Result<Option<Snapshot>, Error> {
         const CALL: &str = "DescribeSnapshots";
-        let answer = known(
+        let answer = unless_not_found(
             self.patient
                 .describe_snapshots()
                 .snapshot_ids(id.as_str())
@@ -191,7 +191,7 @@ impl Ec2 {
 
     /// Whether a snapshot is encrypted, and with which key; none if it is not there.
     pub async fn encryption(&self, id: &SnapshotId) -> Result<Option<Encryption>, Error> {
-        let answer = known(
+        let answer = unless_not_found(
             self.patient
                 .describe_snapshots()
                 .snapshot_ids(id.as_str())
@@ -217,7 +217,7 @@ impl Ec2 {
             return Ok(Vec::new());
         }
         let ids = ids.iter().map(ToString::to_string).collect();
-        let answer = known(
+        let answer = unless_not_found(
             self.patient
                 .describe_snapshots()
                 .set_snapshot_ids(Some(ids))
@@ -340,7 +340,7 @@ pub(super) fn literally(value: &str) -> String {
 }
 
 /// Turns "not found" by id into `None`.
-pub(super) fn known<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+pub(super) fn unless_not_found<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.kind == Kind::NotFound => Ok(None),

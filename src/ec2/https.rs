@@ -159,12 +159,12 @@ impl Reached<'_> {
         within: Duration,
         longest: usize,
     ) -> Result<Answer, String> {
-        tokio::time::timeout(within, self.sent(request, within, longest))
+        tokio::time::timeout(within, self.request(request, within, longest))
             .await
             .unwrap_or_else(|_| Err(format!("no answer within {} s", within.as_secs())))
     }
 
-    async fn sent(
+    async fn request(
         &self,
         request: http::Request<String>,
         within: Duration,

@@ -379,7 +379,7 @@ impl Host {
     /// The command `id` that is on this host.
     #[must_use]
     pub fn command_there(&self, id: &CommandId) -> RemoteCommand {
-        RemoteCommand::there(&format!("{}/command.py", *DIRECTORY), id.as_str())
+        RemoteCommand::existing(&format!("{}/command.py", *DIRECTORY), id.as_str())
     }
 
     /// Starts a command, without any input; it runs when this returns.

@@ -64,7 +64,7 @@ pub(super) struct Ending {
 
 impl Ending {
     /// An end by a call.
-    pub(super) fn asked(since: Timestamp) -> Self {
+    pub(super) fn by_call(since: Timestamp) -> Self {
         Self {
             since,
             done: None,
@@ -77,7 +77,7 @@ impl Ending {
     pub(super) fn by_itself(since: Timestamp) -> Self {
         Self {
             by_itself: true,
-            ..Self::asked(since)
+            ..Self::by_call(since)
         }
     }
 

@@ -51,7 +51,7 @@ impl AgentForward {
     /// reach it. `command` listens on the host for them: it prints `xdrive: agent=` and the path of
     /// its socket, and ends with its standard input.
     pub async fn open(ssh: &Ssh, command: String, socket: PathBuf) -> Result<Self, ShellError> {
-        let offered = Offered::beside(ssh, &command).await?;
+        let offered = Offered::open(ssh, &command).await?;
         Ok(Self(tokio::spawn(serve(offered, command, socket))))
     }
 }
@@ -63,7 +63,7 @@ impl Drop for AgentForward {
 }
 
 impl Offered {
-    async fn beside(ssh: &Ssh, command: &str) -> Result<Self, ShellError> {
+    async fn open(ssh: &Ssh, command: &str) -> Result<Self, ShellError> {
         let (inbox, opened) = Inbox::new(CONNECTIONS);
         let (ssh, carrier) = ssh.carrier(Some(Accepts::Agent(inbox))).await?;
         let session = start::with_agent(&ssh, command).await?;
@@ -82,7 +82,7 @@ async fn serve(mut offered: Offered, command: String, socket: PathBuf) {
     loop {
         answer_all(&mut offered, &socket).await;
         offered = loop {
-            match Offered::beside(&offered.ssh, &command).await {
+            match Offered::open(&offered.ssh, &command).await {
                 Ok(again) => break again,
                 Err(_) => tokio::time::sleep(AGAIN).await,
             }

@@ -69,7 +69,7 @@ impl RemoteCommand {
     /// The command `name` that is on a host. The name has no slashes and is never used again.
     /// `program` is the path of `shell/host/command.py` on that host.
     #[must_use]
-    pub fn there(program: &str, name: &str) -> Self {
+    pub fn existing(program: &str, name: &str) -> Self {
         Self {
             program: program.to_owned(),
             name: name.to_owned(),
@@ -77,7 +77,7 @@ impl RemoteCommand {
         }
     }
 
-    /// As [`RemoteCommand::there`], for `command` (a string for a shell), which is to be started
+    /// As [`RemoteCommand::existing`], for `command` (a string for a shell), which is to be started
     /// and is listed by its `label`. The host keeps the last `kept` bytes of each output. While the
     /// command runs, `client`, a client line, counts as attached, unless it is empty; after a `?`
     /// only while no caller is attached. `limit`, unless it is empty, is how many seconds it may
@@ -98,7 +98,7 @@ impl RemoteCommand {
         );
         Self {
             order: Some(order),
-            ..Self::there(program, name)
+            ..Self::existing(program, name)
         }
     }
 
@@ -349,7 +349,7 @@ mod tests {
             "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' '60 30' sh -c 'echo it'"
         );
         assert_eq!(command.begin(), command.start().replace("start", "begin"));
-        let there = RemoteCommand::there("/x/command.py", "1f");
+        let there = RemoteCommand::existing("/x/command.py", "1f");
         assert_eq!(
             there.start(),
             "exec python3 -I -S /x/command.py attach 1f 0 0"

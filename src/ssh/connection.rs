@@ -128,7 +128,7 @@ impl Ssh {
 
     /// Opens a second connection to the same host: what stalls one does not stall the other.
     pub async fn sibling(&self) -> Result<Self, SshError> {
-        self.beside(Reading::Steady, None).await
+        self.connect_again(Reading::Steady, None).await
     }
 
     /// As [`Ssh::sibling`], to carry forwarded connections; the channels that the host opens are passed
@@ -139,12 +139,12 @@ impl Ssh {
     ) -> Result<(Self, Arc<Carrier>), SshError> {
         let carrier = Arc::new(Carrier::new(&self.connection.shared.unread));
         let reading = Reading::Carrier(carrier.gate());
-        let ssh = self.beside(reading, accepts).await?;
+        let ssh = self.connect_again(reading, accepts).await?;
         Ok((ssh, carrier))
     }
 
     pub(super) async fn gated_sibling(&self, gate: Arc<Gate>) -> Result<Self, SshError> {
-        self.beside(Reading::Shell(gate), None).await
+        self.connect_again(Reading::Shell(gate), None).await
     }
 
     async fn open(

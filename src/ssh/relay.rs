@@ -117,8 +117,8 @@ async fn write_all(
         if written == 0 {
             return Err(());
         }
-        unread.taken();
-        open.moved(written);
+        unread.note_read();
+        open.count(written);
         IoSlice::advance_slices(&mut rest, written);
     }
     Ok(())
@@ -140,7 +140,7 @@ async fn send(mut reader: impl AsyncRead + Unpin, sender: &Sender, open: &Open) 
             if !sender.send(piece).await {
                 return Err(());
             }
-            open.moved(length);
+            open.count(length);
         }
     }
     if sender.eof().await { Ok(()) } else { Err(()) }

@@ -37,7 +37,7 @@ pub(super) struct Open(Arc<Carried>);
 
 impl Open {
     /// Counts bytes that were delivered just now.
-    pub(super) fn moved(&self, bytes: usize) {
+    pub(super) fn count(&self, bytes: usize) {
         let carried = &self.0;
         carried.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         carried.moved.store(carried.now(), Ordering::Relaxed);

@@ -141,7 +141,7 @@ impl UnreadQueue {
     }
 
     /// Notes that the connection's reader has just taken something.
-    pub(super) fn taken(&self) {
+    pub(super) fn note_read(&self) {
         if let Some(own) = self.carrier.queues().each.get_mut(&self.number) {
             own.taken = Instant::now();
         }
@@ -252,7 +252,7 @@ mod tests {
         let waiting = async {
             loop {
                 sleep(LOOK).await;
-                slow.taken();
+                slow.note_read();
             }
         };
         tokio::select! {

@@ -159,7 +159,7 @@ pub(super) fn read(path: &Path, most: usize) -> io::Result<Option<(Attributes, B
 }
 
 /// A name for what is to be `path`, beside it.
-fn beside(path: &Path) -> PathBuf {
+fn part_path(path: &Path) -> PathBuf {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     path.with_file_name(format!(".xdrive-{}-{number}.part", std::process::id()))
@@ -176,7 +176,7 @@ fn undo<T>(part: &Path, done: io::Result<T>) -> io::Result<T> {
 
 /// Writes a file, in place of what has its path.
 pub(super) fn write(path: &Path, attributes: &Attributes, content: &[u8]) -> io::Result<()> {
-    let part = beside(path);
+    let part = part_path(path);
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -237,7 +237,7 @@ fn time(nanoseconds: i64) -> SystemTime {
 
 /// Makes a link, in place of what has its path.
 pub(super) fn link(path: &Path, target: &[u8], changed: i64) -> io::Result<()> {
-    let part = beside(path);
+    let part = part_path(path);
     symlink(std::ffi::OsStr::from_bytes(target), &part)?;
     let time = Timespec {
         tv_sec: changed.div_euclid(SECOND),

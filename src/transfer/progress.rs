@@ -102,7 +102,7 @@ impl Progress {
     /// A line for the end: what was done.
     pub(crate) fn summary(&self, verb: &str) -> String {
         let [files, bytes] = [0, 1].map(|it| self.copied[it].load(Relaxed));
-        let mut line = format!("{verb} {}, {}", counted(files), size(bytes));
+        let mut line = format!("{verb} {}, {}", files_in_words(files), size(bytes));
         let same = self.same.load(Relaxed);
         if same > 0 {
             let _ = write!(line, "; {same} were there already");
@@ -115,7 +115,7 @@ impl Progress {
     }
 }
 
-fn counted(files: u64) -> String {
+fn files_in_words(files: u64) -> String {
     match files {
         1 => "1 file".to_owned(),
         files => format!("{files} files"),

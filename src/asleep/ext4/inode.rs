@@ -101,7 +101,7 @@ impl Inode {
         let mut places = [0; 60];
         places.copy_from_slice(part(bytes, 0x28, 60)?);
         let beside = if flags & INLINE != 0 {
-            beside(part(bytes, OLD + extra, bytes.len() - OLD - extra)?)?
+            inline_content(part(bytes, OLD + extra, bytes.len() - OLD - extra)?)?
         } else {
             Rc::default()
         };
@@ -231,7 +231,7 @@ fn seed(volume: &Volume, number: u32, bytes: &[u8], extra: usize) -> Result<Opti
 }
 
 /// The content that stands among the attributes `bytes` of an inode.
-fn beside(bytes: &[u8]) -> Result<Rc<[u8]>, Error> {
+fn inline_content(bytes: &[u8]) -> Result<Rc<[u8]>, Error> {
     if bytes.len() < 4 || le32(bytes, 0)? != ATTRIBUTES {
         return Ok(Rc::default());
     }

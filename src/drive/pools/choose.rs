@@ -17,7 +17,7 @@ pub fn choose(
         left_out: Vec::new(),
         dear: Vec::new(),
     };
-    let wanted = choice.wanted(types)?;
+    let wanted = choice.select_types(types)?;
     for market in &terms.markets {
         choice.add(&wanted, *market);
     }
@@ -36,7 +36,7 @@ struct Choice<'a> {
 impl Choice<'_> {
     /// The types that meet the requirements and can run the drive; named ones in order of
     /// preference.
-    fn wanted(&mut self, types: &[InstanceType]) -> Result<Vec<InstanceType>, Refused> {
+    fn select_types(&mut self, types: &[InstanceType]) -> Result<Vec<InstanceType>, Refused> {
         let fits = |kind: &InstanceType| self.terms.arch.is_none_or(|arch| arch == kind.arch);
         let names = match &self.terms.requirements {
             Requirements::Types(names) => names,

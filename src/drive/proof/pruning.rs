@@ -59,12 +59,12 @@ impl PruningGrounds {
     /// any.
     #[must_use]
     pub fn prove(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
-        let facts = Facts::seen(snapshot);
+        let facts = Facts::from_seen(snapshot);
         let final_one = seen
             .snapshots
             .iter()
             .filter(|by| stands(seen, by))
-            .map(Facts::seen)
+            .map(Facts::from_seen)
             .find(|by| facts.is_superseded(PruningReason::Final, by));
         if let Some(by) = final_one {
             return Some(Self::new(facts, PruningReason::Final, vec![by.id]));
@@ -72,7 +72,7 @@ impl PruningGrounds {
         let later: Vec<SnapshotId> = seen
             .snapshots
             .iter()
-            .map(Facts::seen)
+            .map(Facts::from_seen)
             .filter(|by| facts.is_superseded(PruningReason::Later, by))
             .map(|by| by.id)
             .collect();
@@ -84,11 +84,11 @@ impl PruningGrounds {
     #[must_use]
     pub fn prove_outdated(seen: &Observed, snapshot: &SeenSnapshot, keep: usize) -> Option<Self> {
         let at_rest = at_rest(seen);
-        let facts = Facts::seen(snapshot);
+        let facts = Facts::from_seen(snapshot);
         let mut newer: Vec<Facts> = seen
             .snapshots
             .iter()
-            .map(Facts::seen)
+            .map(Facts::from_seen)
             .filter(|by| facts.is_superseded(PruningReason::Outdated, by))
             .collect();
         newer.sort_by_key(|by| Reverse(by.generation));
@@ -102,7 +102,7 @@ impl PruningGrounds {
     /// saved. Its tag is checked on the re-read.
     #[must_use]
     pub fn prove_scratch(seen: &Observed, snapshot: &SeenSnapshot) -> Option<Self> {
-        let facts = Facts::seen(snapshot);
+        let facts = Facts::from_seen(snapshot);
         at_rest(seen).then(|| Self::new(facts, PruningReason::Scratch, Vec::new()))
     }
 
@@ -119,7 +119,13 @@ impl PruningGrounds {
         let oldest = seen.snapshots.iter().map(|it| it.generation).min();
         let is_last = Some(snapshot.generation) < newest || newest == oldest;
         let holds = is_marked && !is_used && is_last && seen.unreadable.is_empty();
-        holds.then(|| Self::new(Facts::seen(snapshot), PruningReason::Deleted, Vec::new()))
+        holds.then(|| {
+            Self::new(
+                Facts::from_seen(snapshot),
+                PruningReason::Deleted,
+                Vec::new(),
+            )
+        })
     }
 
     fn new(snapshot: Facts, because: PruningReason, by: Vec<SnapshotId>) -> Self {
@@ -179,7 +185,7 @@ impl PruningGrounds {
 }
 
 impl Facts {
-    fn seen(snapshot: &SeenSnapshot) -> Self {
+    fn from_seen(snapshot: &SeenSnapshot) -> Self {
         Self {
             id: snapshot.id.clone(),
             state: snapshot.state,

@@ -88,7 +88,7 @@ impl<H: Hosts> Reconciler<H> {
                     self.overlay.me.rejected.push(instance.clone());
                 }
                 self.ec2.detach(volume, instance).await?;
-                self.moved(volume, AttachmentState::Detaching, instance);
+                self.keep_move(volume, AttachmentState::Detaching, instance);
             }
             Step::ShowConsole(instance) => {
                 self.record_unanswered(instance);
@@ -243,7 +243,7 @@ impl<H: Hosts> Reconciler<H> {
         }
         let answer = self.ec2.attach(id, instance, DEVICE).await;
         if answer.as_ref().err().is_none_or(may_have_happened) {
-            self.moved(id, AttachmentState::Attaching, instance);
+            self.keep_move(id, AttachmentState::Attaching, instance);
             self.overlay.me.attached = Some((id.clone(), raised));
         }
         Ok(answer?)
@@ -402,7 +402,12 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     /// Keeps an attachment or detachment in the overlay: the lists may not show it yet.
-    pub(super) fn moved(&mut self, volume: &VolumeId, how: AttachmentState, instance: &InstanceId) {
+    pub(super) fn keep_move(
+        &mut self,
+        volume: &VolumeId,
+        how: AttachmentState,
+        instance: &InstanceId,
+    ) {
         let moved = (how, instance.clone(), self.clock.boot());
         self.overlay.moves.insert(volume.clone(), moved);
     }

@@ -157,7 +157,7 @@ impl Run {
             }
             Next::Busy(instance) => {
                 self.report_waiting(None, seen, with);
-                self.end(Verdict::Busy(Holder::seen(seen, &instance)))
+                self.end(Verdict::Busy(Holder::from_seen(seen, &instance)))
             }
             Next::Stuck(stuck) => {
                 self.report_waiting(None, seen, with);

@@ -28,7 +28,7 @@ impl<H: Hosts> Reconciler<H> {
         }
         let answer = self.ec2.attach(id, instance, DEVICE).await;
         if answer.as_ref().err().is_none_or(may_have_happened) {
-            self.moved(id, AttachmentState::Attaching, instance);
+            self.keep_move(id, AttachmentState::Attaching, instance);
         }
         Ok(answer?)
     }

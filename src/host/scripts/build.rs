@@ -44,7 +44,8 @@ impl Host {
             ("XDRIVE_TARGET", order.target.as_deref().unwrap_or_default()),
             ("XDRIVE_ARGUMENTS", &arguments.join("\n")),
         ];
-        self.shown("build image", &inputs, context, on_line).await
+        self.run_shown("build image", &inputs, context, on_line)
+            .await
     }
 
     /// Runs `command` by the shell of `container`, as its user, in `/work`; likewise.
@@ -58,10 +59,11 @@ impl Host {
             ("XDRIVE_CONTAINER", container.name.as_str()),
             ("XDRIVE_COMMAND", command),
         ];
-        self.shown("build finish", &inputs, &b""[..], on_line).await
+        self.run_shown("build finish", &inputs, &b""[..], on_line)
+            .await
     }
 
-    async fn shown(
+    async fn run_shown(
         &self,
         script: &'static str,
         inputs: &[(&str, &str)],

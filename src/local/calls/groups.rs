@@ -214,7 +214,7 @@ fn is_ipv6(rule: &Rule) -> bool {
     rule.cidr.contains(':')
 }
 
-fn same(one: &Rule, other: &Rule) -> bool {
+fn is_same_rule(one: &Rule, other: &Rule) -> bool {
     (&one.protocol, one.from, one.to, &one.cidr)
         == (&other.protocol, other.from, other.to, &other.cidr)
 }
@@ -230,7 +230,7 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
         return Err(no_such("sg-", &id));
     };
     for rule in &mut rules {
-        if group.ingress.iter().any(|known| same(known, rule)) {
+        if group.ingress.iter().any(|known| is_same_rule(known, rule)) {
             return Err(ApiError::client(
                 "InvalidPermission.Duplicate",
                 format!(
@@ -264,7 +264,10 @@ pub(super) fn describe_ingress(request: Request<'_>, change: &mut Change<'_>) ->
         return Err(no_such("sg-", &id));
     };
     for rule in rules {
-        let known = group.ingress.iter_mut().find(|known| same(known, &rule));
+        let known = group
+            .ingress
+            .iter_mut()
+            .find(|known| is_same_rule(known, &rule));
         let known = known.ok_or_else(|| {
             ApiError::client(
                 "InvalidPermission.NotFound",
@@ -298,7 +301,7 @@ pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> A
     }
     if rules
         .iter()
-        .any(|rule| !group.ingress.iter().any(|known| same(known, rule)))
+        .any(|rule| !group.ingress.iter().any(|known| is_same_rule(known, rule)))
     {
         return Err(ApiError::client(
             "InvalidPermission.NotFound",
@@ -306,7 +309,7 @@ pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> A
         ));
     }
     group.ingress.retain(|known| {
-        !ids.contains(&known.id.as_str()) && !rules.iter().any(|rule| same(known, rule))
+        !ids.contains(&known.id.as_str()) && !rules.iter().any(|rule| is_same_rule(known, rule))
     });
     Ok(vec![Xml::text("return", true)])
 }

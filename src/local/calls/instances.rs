@@ -351,7 +351,7 @@ pub(super) fn terminate(request: Request<'_>, change: &mut Change<'_>) -> Answer
             if !matches!(before, InstanceState::Stopped) {
                 change.power_off(id)?;
             }
-            change.world.begin_end(id, Ending::asked(now));
+            change.world.begin_end(id, Ending::by_call(now));
         }
         let after = change
             .world

@@ -20,7 +20,7 @@ const OWN_KEY: &str = "cat /etc/ssh/xdrive_host_ed25519.pub";
 
 impl Ssh {
     /// Connects to the same host.
-    pub(super) async fn beside(
+    pub(super) async fn connect_again(
         &self,
         reading: Reading,
         accepts: Option<Accepts>,

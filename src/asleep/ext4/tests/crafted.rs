@@ -278,7 +278,7 @@ fn what_is_encrypted_is_named_and_the_rest_is_read() {
 #[test]
 fn a_checksum_that_is_wrong_is_named() {
     let image = Image::make(8, &["-t", "ext4", "-b", "1024"]);
-    let from = image.beside("from");
+    let from = image.path_beside("from");
     fs::write(from.join("file"), "content").unwrap();
     let write = format!("write {} file\n", from.join("file").display());
     image.debugfs(&write);

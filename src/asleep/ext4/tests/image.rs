@@ -74,7 +74,7 @@ impl Image {
     }
 
     /// A folder beside it.
-    pub(super) fn beside(&self, name: &str) -> PathBuf {
+    pub(super) fn path_beside(&self, name: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         fs::create_dir_all(&path).unwrap();
         path

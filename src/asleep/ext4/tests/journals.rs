@@ -17,7 +17,7 @@ const OLDEST: &[&str] = &["-O", "^metadata_csum,64bit"];
 /// A file system whose journal has blocks of that kind of checksums that are not replayed.
 fn written(version: &str, words: &[&str]) -> Image {
     let image = Image::make(16, &[&["-t", "ext4", "-b", "1024"], words].concat());
-    let data = image.beside("data").join("data");
+    let data = image.path_beside("data").join("data");
     let content: Vec<u8> = (0..BLOCKS * 1024).map(|at| (at % 251) as u8).collect();
     fs::write(&data, content).unwrap();
     let last = FIRST + BLOCKS - 1;

@@ -112,7 +112,7 @@ impl Drop for Mounted {
 }
 
 fn mounted(image: &Image, options: &str) -> Mounted {
-    let at = image.beside("mounted");
+    let at = image.path_beside("mounted");
     let path = image.path();
     let words = ["-t", "ext4", "-o", options];
     let places = [path.to_str().unwrap(), at.to_str().unwrap()];
@@ -320,7 +320,7 @@ fn what_not_every_kernel_mounts_is_read_as_debugfs_reads_it() {
         let image = Image::make(64, &words);
         let fs = image.open().unwrap();
         let found = there(&fs).unwrap();
-        let out = image.beside("out");
+        let out = image.path_beside("out");
         let path = image.path();
         for name in [
             "bytes-0",

@@ -152,7 +152,7 @@ fn whatever_a_disk_says_it_is_read_to_an_end_without_a_panic() {
         let small = ["-b", "1024", "-N", "400", "-d", from];
         let image = Image::make(4, &[words, &small].concat());
         if journal {
-            let data = image.beside("data").join("data");
+            let data = image.path_beside("data").join("data");
             fs::write(&data, vec![9; 20 * 1024]).unwrap();
             let data = data.display();
             image.debugfs(&format!(

@@ -229,7 +229,7 @@ impl Asking<'_> {
                     asks.extend(self.existing(kind, id));
                 }
             }
-            Made(kind) => self.made(kind, asks),
+            Made(kind) => self.ask_to_make(kind, asks),
             Launch => self.launch(asks)?,
         }
         Ok(())
@@ -272,7 +272,7 @@ impl Asking<'_> {
 
     /// A resource that is made; and the right to tag it, if it gets tags (EC2 user guide, *Grant
     /// permission to tag Amazon EC2 resources during creation*).
-    fn made(&self, kind: &str, asks: &mut Vec<Ask>) {
+    fn ask_to_make(&self, kind: &str, asks: &mut Vec<Ask>) {
         let tags = self.specified.get(kind);
         let mut context = self.context();
         if let Some(tags) = tags {
@@ -308,10 +308,10 @@ impl Asking<'_> {
         }
         asks.extend(self.existing("image", &resolve(self.local, image)?));
         for kind in ["instance", "network-interface", "volume"] {
-            self.made(kind, asks);
+            self.ask_to_make(kind, asks);
         }
         if request.text("InstanceMarketOptions.MarketType") == Some("spot") {
-            self.made("spot-instances-request", asks);
+            self.ask_to_make("spot-instances-request", asks);
         }
         let zones = catalog::zones(self.local.region());
         let subnet = request
