@@ -149,8 +149,8 @@ pub fn shell_of(drive: &DriveName, terminal: &[String], git: Option<&str>) -> St
 /// The folder in the container for configurations of Git.
 const GIT: &str = "/run/xdrive/git";
 
-/// The file in the container for this configuration of Git: the same for the same one, so that a
-/// shell that was left keeps it.
+/// The path in the container of this configuration of Git. Depends only on its content, so that a
+/// shell that was left finds it again.
 #[must_use]
 pub fn git_file(config: &str) -> String {
     let digest = Sha256::digest(config);

@@ -20,7 +20,7 @@ pub enum Interface {
     Loopback,
     /// All there are.
     All,
-    /// This address only.
+    /// A single address.
     One(IpAddr),
 }
 
