@@ -1,12 +1,14 @@
 //! boto3, an independent client, against `xdrive local serve`.
 
+mod wide;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
 use harness::ServedFolder;
-use harness::{leaks, python};
+use harness::python;
 
 /// Runs `script` of this folder with the environment that `xdrive local env` prints, and no other.
 fn run(python: &Path, script: &str, environment: &str) -> Output {
@@ -32,14 +34,6 @@ fn run(python: &Path, script: &str, environment: &str) -> Output {
 #[ignore = "needs python3 with boto3"]
 fn boto3_lives_a_whole_life() {
     live(&mut ServedFolder::start());
-}
-
-#[test]
-#[ignore = "needs python3 with boto3, root (namespaces, loop devices) and the machine tree"]
-fn boto3_lives_it_with_real_machines_and_disks_and_leaves_none() {
-    let mut served = ServedFolder::start_real();
-    live(&mut served);
-    assert_eq!(leaks(served.dir()), [""; 0]);
 }
 
 fn live(served: &mut ServedFolder) {

@@ -1,6 +1,8 @@
 //! The arrival at a host where a drive was left running: one request attaches the client and
 //! returns the host's state, and a shell there waits for it.
 
+mod wide;
+
 use std::time::Duration;
 
 use xdrive::host::scripts::{ArriveOrder, Arrived, Host, Image};
@@ -74,38 +76,4 @@ async fn who_comes_to_an_unused_drive_leads_at_once_and_changes_nothing_else() {
     soon(async { while machine.host.look().await.unwrap().attached.is_some() {} }).await;
     let (_, arrived) = arrive(&machine, "s4 t me", "renamed").await;
     assert_eq!(arrived.unwrap().container, None, "it must be made again");
-}
-
-#[tokio::test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn a_shell_waits_on_the_host_until_its_session_is_attached() {
-    let disk = Disk::new(2048);
-    let machine = Machine::with_container(&disk).await;
-    let terminal = machine
-        .sh("echo /var/lib/xdrive/scripts/*/terminal.py")
-        .await;
-    let shell = |session: &str| {
-        format!(
-            "python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' python3 -I -S {} arrive {session} \
-             touch /run/ran-{session}",
-            terminal.trim()
-        )
-    };
-    // The terminal is chosen, and its client not attached any more.
-    machine
-        .sh("mkdir -p /run/xdrive/arrived; printf s1 > /run/xdrive/arrived/s1")
-        .await;
-    let printed = machine.sh(&shell("s1")).await;
-    assert!(printed.contains("terminal=none"), "{printed}");
-
-    let waits = shell("s2");
-    let (printed, arrived) = tokio::join!(machine.sh(&waits), async {
-        soon(async { while machine.sh("pgrep -f arriv[e].s2 || true").await.is_empty() {} }).await;
-        arrive(&machine, "s2 t me", "demo").await.1
-    });
-    assert!(printed.contains("terminal=new"), "{printed}");
-    assert!(arrived.is_some());
-    machine
-        .sh("[ ! -e /run/ran-s1 ] && [ -e /run/ran-s2 ]")
-        .await;
 }

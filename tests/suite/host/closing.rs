@@ -1,5 +1,7 @@
 //! The close of a drive on its host, and the programs that use the drive until then.
 
+mod wide;
+
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
@@ -174,26 +176,6 @@ async fn a_script_that_is_at_work_is_ended_with_its_children_before_a_close_goes
     let closed = machine.host.close("test").await.unwrap();
     assert!(closed.unmounted);
     machine.sh("! pgrep -x -f 'sleep 100[12]'").await;
-}
-
-#[tokio::test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
-    let disk = Disk::new(1024);
-    let machine = Machine::with_drive(&disk).await;
-    machine
-        .sh("(cd /v1/work; exec setsid sleep 1000) > /dev/null 2>&1 < /dev/null &")
-        .await;
-    machine
-        .sh("setsid unshare --mount --propagation private \
-             sh -c 'while sleep 0.1; do date > /v1/work/late; done' > /dev/null 2>&1 < /dev/null & \
-             until [ -e /v1/work/late ]; do sleep 0.02; done")
-        .await;
-    let closed = machine.host.close("test").await.unwrap();
-    assert!(closed.unmounted);
-    // No program writes any more: the device can be opened exclusively.
-    let device = Machine::device(&disk);
-    machine.sh(&format!("e2fsck -fn {device}")).await;
 }
 
 #[tokio::test]

@@ -6,9 +6,9 @@ mod laws;
 mod life;
 mod lists;
 mod real;
-mod real_delays;
 mod refusals;
 mod tokens;
+mod wide;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

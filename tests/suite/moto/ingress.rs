@@ -1,5 +1,7 @@
 //! Security groups of both clouds: made, authorized, revoked and deleted repeatedly.
 
+mod wide;
+
 use std::time::Duration;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
@@ -9,16 +11,7 @@ use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions};
 
 use super::calls::launch;
-use super::server::against_moto;
 use harness::evidence::may_terminate;
-
-#[test]
-#[ignore = "needs python3 with moto"]
-fn moto_has_ingress_rules() {
-    against_moto(test_name!(moto_has_ingress_rules), async |ec2| {
-        opens_and_shuts(&ec2, true).await;
-    });
-}
 
 #[tokio::test]
 async fn the_folder_has_doors_alike() {

@@ -7,17 +7,11 @@
 //! [`verbs`] are the commands that need no host.
 //! What moto cannot do is worked around here, never in the program.
 
-mod addresses;
 mod calls;
-mod days;
-mod doctor;
-mod experiments;
 mod faults;
 mod ingress;
-mod ipv6;
 mod life;
-mod providers;
 mod roles;
-mod selftest;
 pub(crate) mod server;
 mod verbs;
+mod wide;

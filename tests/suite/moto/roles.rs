@@ -1,5 +1,8 @@
 //! Instance profiles of both clouds: by name and by ARN, kept with the instance, refused where
 //! there is none.
+
+mod wide;
+
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, LaunchOrder};
@@ -9,26 +12,7 @@ use xdrive::local::wire::Params;
 use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::calls::launch;
-use super::server::{against_moto, ask};
 use harness::evidence::may_terminate;
-
-#[test]
-#[ignore = "needs python3 with moto"]
-fn moto_gives_instances_the_role_that_is_named() {
-    let name = test_name!(moto_gives_instances_the_role_that_is_named);
-    against_moto(name, async |ec2| {
-        // Roles are IAM's, which xdrive calls for simulations only.
-        ask("iam", "CreateInstanceProfile&InstanceProfileName=lab");
-        let record_of = |id: &InstanceId| {
-            let query = format!("DescribeInstances&InstanceId.1={id}");
-            ask("ec2", &query)
-        };
-        let error = gives_roles(&ec2, "123456789012", record_of).await;
-        // moto answers as IAM does. AWS agrees with the folder: EC2 answers InvalidParameterValue
-        // (EC2 API reference, Error codes).
-        assert_eq!(error, "NoSuchEntity");
-    });
-}
 
 #[tokio::test]
 async fn the_folder_gives_instances_the_role_that_is_named() {

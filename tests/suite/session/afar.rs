@@ -1,44 +1,12 @@
 //! Sessions of a laptop that is far from its hosts.
 
+mod wide;
+
 use std::time::Duration;
 
 use super::site::{SESSION, Site};
 use super::terminal::{ends, has_words, shell_that_wrote, write};
-use harness::{Distance, eventually_within};
-
-/// A laptop half around the world, over a bad uplink: 300 ms there and back, 0.5 Mbit/s.
-const FAR: Distance = Distance {
-    round_trip: Duration::from_millis(300),
-    up: Some(500_000 / 8),
-};
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_laptop_half_around_the_world_connects_works_checkpoints_and_saves() {
-    let site = Site::new();
-    site.session("demo", &["true"]).is(0);
-    let far = site.far_away(FAR);
-    let mut pty = far.in_terminal(&["connect", "demo", "--checkpoint", "15s"]);
-    pty.see_within(SESSION, "# ");
-    assert!(!pty.modes_are_as_before(), "raw mode is on");
-    write(&mut pty, "afar");
-    // A successful one is not printed over the shell's screen.
-    let snapshots = || {
-        site.kinds("demo")
-            .iter()
-            .filter(|kind| *kind == "snapshot")
-            .count()
-    };
-    eventually_within(SESSION, || pty.contents(), || snapshots() >= 2);
-    pty.type_in("exit 7\r");
-    assert_eq!(pty.wait_within(SESSION), 7, "{}", pty.contents());
-    assert!(pty.modes_are_as_before(), "{}", pty.contents());
-    pty.see("demo is saved: its snapshot (snap-");
-    assert!(far.connections() >= 2, "nothing went the long way");
-    assert_eq!(site.drive("demo")["state"], "saved");
-    site.has_no_leaks();
-    has_words(&site, &["afar"]);
-}
+use harness::Distance;
 
 /// A round trip longer than any work of the EC2 in a folder, or of a busy machine.
 const ROUND_TRIP: Duration = Duration::from_millis(1500);

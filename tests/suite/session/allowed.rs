@@ -1,16 +1,15 @@
 //! The policy that `xdrive policy` prints, as the caller's only one: it is enough for every verb, and
 //! with `--own` it keeps colleagues apart.
 
-use std::collections::BTreeSet;
+mod wide;
 
 use serde_json::{Value, json};
-use xdrive::ec2::calls::{CALLS, Right};
 use xdrive::ec2::{Ec2, Encryption, Error, Kind, LaunchOrder, Tags, VolumeOrder, VolumeState};
 use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::PaperSuperblock;
 
-use super::simulated::{calls, connect, in_the_cloud, paper, traced, with_snapshot, with_volume};
-use super::site::{Ended, Site};
+use super::simulated::{connect, in_the_cloud, paper, with_snapshot, with_volume};
+use super::site::Site;
 use harness::cloud::{launch_order, made_snapshot, made_volume, tags, volume_order};
 use harness::evidence::{may_delete, may_prune};
 
@@ -301,52 +300,4 @@ fn doctor_tries_no_right_on_what_is_another_ones() {
         "{doctor:?}"
     );
     assert!(doctor.stdout.contains("there is nothing"), "{doctor:?}");
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn the_printed_policy_is_enough_for_whole_sessions_and_every_call_is_made_under_it() {
-    let site = Site::new();
-    let printed = site.run(&["policy", "--own"]).is(0).stdout.clone();
-    site.allow(&printed, ADA, "");
-    let mut made = BTreeSet::new();
-    let image = site.image();
-    let mut does = |words: &[&str]| -> Ended {
-        let ended = traced(&site, words);
-        made.extend(calls(&ended));
-        ended
-    };
-    let session = ["connect", "demo", "--image", &image];
-    does(&[&session[..], &["--", "sh", "-c", "echo one >/work/one"]].concat()).is(0);
-    // The second restores from a snapshot, under a note and a checkpoint.
-    let again = ["-m", "more", "--checkpoint", "15s", "--", "sleep", "20"];
-    does(&[&["connect", "demo"], &again[..]].concat()).is(0);
-    does(&["connect", "demo", "--discard", "--yes", "--", "true"]).is(0);
-    does(&["cat", "demo:one"]).is(0).prints("one");
-    does(&["diff", "demo@1", "demo@2"]).is(0);
-    does(&["fork", "demo", "trial"]).is(0);
-    does(&["rename", "trial", "other"]).is(0);
-    does(&["connect", "demo@1", "--", "true"]).is(0);
-    does(&["gc", "--keep-last", "1"]).is(0);
-    does(&["delete", "other", "--yes"]).is(0);
-    does(&["doctor"]);
-    let missing: Vec<&str> = CALLS
-        .iter()
-        .filter(|call| !matches!(call.right, Right::Free | Right::Read))
-        .map(|call| call.name)
-        .filter(|name| !made.contains(*name))
-        .collect();
-    // Of a rule that is a day old, of a second laptop's, of a host that fails, of a volume that outlives its host, and of a disk that
-    // was attached by hand.
-    let rare = [
-        "DetachVolume",
-        "GetConsoleOutput",
-        "ModifyInstanceAttribute",
-        "RevokeSecurityGroupIngress",
-        "SendSSHPublicKey",
-        "UpdateSecurityGroupRuleDescriptionsIngress",
-    ];
-    for name in missing {
-        assert!(rare.contains(&name), "{name} was never made");
-    }
 }

@@ -1,12 +1,11 @@
 //! The global options: which EC2 is meant, and how much is printed; and the names of commands.
 
-use std::fs;
+mod wide;
+
 use std::process::Command;
 
 use super::simulated::paper;
 use super::site::{Ended, Site};
-use harness::home::PATH;
-use harness::write_script;
 
 /// How `command` ends, in an environment without an account.
 fn end(mut command: Command) -> Ended {
@@ -115,26 +114,6 @@ fn a_quiet_session_prints_nothing_of_itself_and_a_verbose_one_what_hosts_do() {
 }
 
 #[test]
-#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
-fn no_jupyter_is_started_where_none_is_wanted() {
-    let site = Site::new();
-    let runs = |word| format!("[ {word} -e /run/xdrive/jupyter.pid ]");
-    let (without, with) = (runs("!"), runs(""));
-    let session = |flags: &[&str], test: &str| {
-        let ended = site.run(&[&["connect", "demo"], flags, &["--", "sh", "-c", test]].concat());
-        assert_eq!(ended.code(), 0, "{ended:?}");
-        ended.stderr.contains("/lab?token=")
-    };
-    assert!(!session(&["--no-jupyter"], &without));
-    // An image that was not looked into before is waited for.
-    assert!(session(&["--jupyter-port", "8899"], &with));
-    site.configure("no_jupyter = true\n");
-    assert!(!session(&[], &without));
-    assert!(session(&["--port", "8899"], "true"), "a port asks for it");
-    site.is_saved("demo", 4);
-}
-
-#[test]
 fn colour_is_for_first_words_and_for_those_who_want_it() {
     let site = paper();
     let red = "\u{1b}[1;31merror:\u{1b}[0m there is no drive nothere";
@@ -152,28 +131,6 @@ fn colour_is_for_first_words_and_for_those_who_want_it() {
         let report = site.run(plain).stderr;
         assert!(!report.contains('\u{1b}'), "{report:?}");
     }
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices), the machine tree and the Jupyter image"]
-fn jupyter_is_opened_in_the_browser_where_that_is_asked_for() {
-    let site = Site::new();
-    let (programs, opened) = (site.path("programs"), site.path("opened"));
-    fs::create_dir(&programs).unwrap();
-    let browser = programs.join("xdg-open");
-    let script = format!(
-        "#!/bin/sh\nsed -n 's/.*href=\"\\([^\"]*\\)\".*/\\1/p' \"$1\" > '{}'\n",
-        opened.display()
-    );
-    write_script(&browser, &script);
-    let mut command = site.command(&["connect", "demo", "--open", "--", "sleep", "1"]);
-    command.env("PATH", format!("{}:{PATH}", programs.display()));
-    let ended = end(command);
-    assert_eq!(ended.code(), 0, "{ended:?}");
-    let url = fs::read_to_string(opened).unwrap();
-    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    ended.reports(url.trim_end());
-    site.is_saved("demo", 1);
 }
 
 #[test]

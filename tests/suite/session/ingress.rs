@@ -1,18 +1,12 @@
 //! The ingress of a session's hosts, and routes that need none.
 
-use std::fs;
+mod wide;
 
-use rustix::process::Signal;
-use serde_json::Value;
 use xdrive::cloud::folder;
 use xdrive::ec2::Group;
-use xdrive::local::wire::Params;
 
 use super::simulated::paper;
 use super::site::{Ended, Site};
-
-/// A proxy command of programs that every system has.
-const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
 
 impl Site {
     /// The security groups of the caller.
@@ -38,15 +32,6 @@ impl Site {
         let words = [&["connect", "demo", "--image", &image], flags].concat();
         self.run(&[&words[..], &["--", "true"]].concat())
     }
-}
-
-/// The command lines of all processes that have `mark` in them.
-fn processes(mark: &str) -> Vec<String> {
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|process| fs::read(process.path().join("cmdline")).ok())
-        .map(|words| String::from_utf8_lossy(&words).into_owned())
-        .filter(|words| words.contains(mark))
-        .collect()
 }
 
 #[test]
@@ -87,99 +72,6 @@ fn each_laptop_has_a_rule_of_its_own_and_gc_revokes_unused_ones() {
         .prints(&format!("deleted {}", group.id));
     assert_eq!(site.groups(), []);
     site.is_saved("demo", 3);
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
-    let site = Site::new();
-    let families = || {
-        let none = Params::default();
-        let answer = site.local().call("DescribeSecurityGroups", &none).unwrap();
-        let text = format!("{answer:?}");
-        let count = |what: &str| text.matches(what).count();
-        (count("\"cidrIpv6\""), count("10.99.0.1/32"))
-    };
-    site.session_with(&["--cidr", "2001:DB8:1::7"])
-        .is(0)
-        .reports("lets 2001:db8:1::7/128 in");
-    assert_eq!(site.authorized(), ["2001:db8:1::7/128"]);
-    assert_eq!(families(), (1, 0));
-    // It moves, and keeps an address of each family.
-    site.session_with(&["--cidr", "2001:db8:2::7/64", "--cidr", "192.0.2.7"])
-        .is(0)
-        .reports("lets 2001:db8:2::/64, 192.0.2.7/32 in");
-    // The rule for its former address stays for a day: another session of it may still use that.
-    let both = ["192.0.2.7/32", "2001:db8:1::7/128", "2001:db8:2::/64"];
-    assert_eq!(site.authorized(), both);
-    let ended = site.session_with(&["--cidr", "::/0"]);
-    ended
-        .is(0)
-        .reports("warning: ::/0 lets every address connect");
-    assert_eq!(site.authorized()[3..], ["::/0"]);
-    site.session_with(&[]).is(0);
-    assert_eq!(families(), (3, 1));
-    site.is_saved("demo", 4);
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_session_through_a_command_authorizes_no_address_and_leaves_no_process() {
-    let site = Site::new();
-    let mark = format!("true {};", site.path("way").display());
-    let way = format!("{mark} {THROUGH}");
-    site.configure("proxy_command = 'echo no such plugin >&2; exit 7'\n");
-    site.session_with(&["--proxy-command", &way]).is(0);
-    assert_eq!(processes(&mark), [""; 0]);
-    let groups = site.groups();
-    assert!(
-        groups.len() == 1 && groups[0].rules.is_empty(),
-        "{groups:?}"
-    );
-    site.is_saved("demo", 1);
-
-    // Without the flag the configuration decides.
-    let image = site.image();
-    let words = ["connect", "demo", "--image", &image, "--", "true"];
-    let mut session = site.start(&words);
-    session.reports("the proxy command ended with exit status 7: no such plugin");
-    session.signal(Signal::INT);
-    session.end().is(130);
-    site.is_saved("demo", 1);
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_host_gets_the_role_that_is_named_and_no_other() {
-    const ARN: &str = "arn:aws:iam::000000000000:instance-profile/lab";
-    let site = Site::with_settings("instance-profiles = [\"lab\"]\n");
-    let roles = || {
-        let state = fs::read(site.dir().join("state.json")).unwrap();
-        let state: Value = serde_json::from_slice(&state).unwrap();
-        let instances = state["instances"].as_object().unwrap();
-        let roles = instances.values().map(|instance| {
-            let role = instance["profile"].as_str();
-            role.unwrap_or("none").to_owned()
-        });
-        let mut roles: Vec<String> = roles.collect();
-        roles.sort_unstable();
-        roles
-    };
-    site.session_with(&["--instance-profile", "lab"]).is(0);
-    assert_eq!(roles(), [ARN]);
-    // From the configuration, in the other form; a flag outranks it.
-    site.configure(&format!("instance_profile = '{ARN}'\n"));
-    site.session_with(&[]).is(0);
-    assert_eq!(roles(), [ARN, ARN]);
-    site.session_with(&["--instance-profile", "nobody"])
-        .is(2)
-        .reports("Value (nobody) for parameter iamInstanceProfile.name is invalid")
-        .reports("hint: --instance-profile takes an instance profile's name or ARN");
-    assert_eq!(roles(), [ARN, ARN]);
-    site.is_saved("demo", 2);
-    site.configure("");
-    site.session_with(&[]).is(0);
-    assert_eq!(roles(), [ARN, ARN, "none"]);
 }
 
 #[test]

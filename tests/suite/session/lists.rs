@@ -1,6 +1,7 @@
 //! A drive in use, as others see it in lists and commands.
 
-use rustix::process::Signal;
+mod wide;
+
 use xdrive::local::Fault;
 
 use super::simulated::{connect, paper, plant, with_snapshot};
@@ -156,27 +157,4 @@ fn a_drive_in_use_is_listed_refused_to_others_and_can_be_stopped_from_elsewhere(
         .is(0)
         .reports("demo is saved: its snapshot (snap-");
     site.is_saved("demo", snapshots + 1);
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn two_drives_are_used_at_once() {
-    let site = Site::new();
-    let image = site.image();
-    let script = "echo begun; sleep 1000";
-    let start = |drive: &str| {
-        let arguments = [
-            "connect", drive, "--image", &image, "--", "sh", "-c", script,
-        ];
-        let mut session = site.start(&arguments);
-        session.prints("begun\n");
-        session
-    };
-    let sessions = [start("one"), start("two")];
-    for session in sessions {
-        session.signal(Signal::TERM);
-        session.end().is(143);
-    }
-    site.is_saved("one", 1);
-    site.is_saved("two", 1);
 }

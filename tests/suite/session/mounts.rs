@@ -1,5 +1,7 @@
 //! Folders of the drive that are mounted into its container, and Docker's socket in it.
 
+mod wide;
+
 use super::site::{Ended, Site};
 
 /// Runs `script` in a session with these flags.
@@ -50,25 +52,6 @@ fn a_mount_is_kept_on_the_next_instance_until_others_are_given() {
     assert_eq!(configured.is(0).stdout, "layer\none\n");
     let cleared = session(&site, &["--no-mounts"], "cat /own; ls /sets; :");
     assert_eq!(cleared.is(0).stdout, "layer\n");
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_container_with_dockers_socket_says_so_and_what_it_starts_is_stopped_at_the_save() {
-    let site = Site::new();
-    let image = site.image();
-    let there = "[ -e /var/run/docker.sock ] && echo there; :";
-    let flags = ["--image", &image, "--docker"];
-    let given = session(&site, &flags, there);
-    assert_eq!(given.is(0).stdout, "there\n");
-    given.reports("whoever reaches it is root on the instance");
-    let kept = session(&site, &[], there);
-    assert_eq!(kept.is(0).stdout, "there\n");
-    kept.reports("whoever reaches it is root on the instance");
-    let taken = session(&site, &["--no-docker"], there);
-    assert_eq!(taken.is(0).stdout, "");
-    taken.reports("Docker's socket is not in it any more");
-    assert!(!taken.stderr.contains("root on the instance"), "{taken:?}");
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Tags of the account's own: on all that is made, as an organization may ask for.
 
+mod wide;
+
 use serde_json::json;
-use xdrive::ec2::Tags;
-use xdrive::local::Local;
-use xdrive::local::wire::Params;
 
 use super::simulated::{connect, in_the_cloud, paper, with_snapshot};
 use super::site::Site;
@@ -40,27 +39,6 @@ fn asks_for_tags() -> String {
 
 fn forbidding(site: &Site, plane: &str) {
     site.set(&format!("{plane}{}", asks_for_tags()));
-}
-
-/// The kinds of all that has this tag.
-fn tagged(local: &Local, key: &str, value: &str) -> Vec<String> {
-    let pairs = [
-        ("Filter.1.Name", format!("tag:{key}")),
-        ("Filter.1.Value.1", value.to_owned()),
-    ];
-    let pairs = pairs.map(|(name, value)| (name.to_owned(), value));
-    let answer = local.call("DescribeTags", &Params::new(pairs)).unwrap();
-    let text = format!("{answer:?}");
-    let kinds = [
-        "instance",
-        "security-group",
-        "snapshot",
-        "spot-instances-request",
-        "volume",
-    ];
-    let has = |kind: &str| text.contains(&format!("Some(\"{kind}\")"));
-    let found = kinds.into_iter().filter(|kind| has(kind));
-    found.map(str::to_owned).collect()
 }
 
 #[test]
@@ -103,46 +81,4 @@ fn what_is_no_tag_of_ones_own_is_refused_before_anything_is_asked() {
     connect(&site, &many).is(2).reports("16 tags are too many");
     site.configure("tags = { \"aws:x\" = \"y\" }\n");
     site.run(&["list"]).is(78).reports("only AWS itself gives");
-}
-
-#[test]
-#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_typed_tag_is_on_all_that_is_made_and_carried_on_without_the_flag() {
-    let site = Site::new();
-    forbidding(&site, "");
-    let image = site.image();
-    let words = [
-        "connect",
-        "demo",
-        "--image",
-        &image,
-        "--tag",
-        "CostCenter=42",
-    ];
-    let mut session =
-        site.start(&[&words[..], &["--", "sh", "-c", "echo up; sleep 1000"]].concat());
-    session.prints("up\n");
-    let all = [
-        "instance",
-        "security-group",
-        "spot-instances-request",
-        "volume",
-    ];
-    assert_eq!(tagged(&site.local(), "CostCenter", "42"), all);
-    session.signal(rustix::process::Signal::TERM);
-    session.end();
-    site.run(&["stop", "demo"]).is(0);
-    site.is_saved("demo", 1);
-    assert!(tagged(&site.local(), "CostCenter", "42").contains(&"snapshot".to_owned()));
-    // The next session has no flag, and is refused nowhere.
-    site.other_laptop()
-        .run(&["connect", "demo", "--", "true"])
-        .is(0);
-    site.is_saved("demo", 2);
-    let saved = in_the_cloud(&site, async |ec2| ec2.snapshots("demo").await.unwrap());
-    let tags: Vec<&Tags> = saved.iter().map(|it| &it.tags).collect();
-    assert!(
-        tags.iter().all(|tags| tags["CostCenter"] == "42"),
-        "{tags:?}"
-    );
 }

@@ -6,7 +6,6 @@ use harness::DEADLINE;
 
 mod client;
 mod command;
-mod compared;
 mod forward;
 mod hostile;
 mod ipv6;
@@ -14,10 +13,9 @@ mod link;
 mod piped;
 mod proxy;
 mod reattach;
-mod resized;
 mod resumed;
-mod stalled;
 mod terminal;
+mod wide;
 
 /// Polls until `reached`, and fails with `what` when it never is.
 fn eventually(what: &str, reached: impl FnMut() -> bool) {

@@ -1,5 +1,7 @@
 //! Proxy commands: connections through them, their failures, and what they leave.
 
+mod wide;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,10 +17,6 @@ use harness::sshd::Sshd;
 
 /// A command that connects to `%h` and `%p`.
 const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
-
-/// The longest time for a command that never answers: the limit of a login through one, and as much
-/// for a busy machine.
-const LIMIT: Duration = Duration::from_secs(40);
 
 /// The target, reached through `command`, in whose environment `%i` marks all its processes.
 fn through(sshd: &Sshd, command: &str) -> Target {
@@ -50,14 +48,6 @@ fn processes(sshd: &Sshd) -> Vec<PathBuf> {
             })
         })
         .collect()
-}
-
-async fn refused(sshd: &Sshd, command: &str) -> String {
-    let target = through(sshd, command);
-    match Ssh::connect(&target, sshd.user_key.private()).await {
-        Err(SshError::Unreachable(_, why)) => why.to_string(),
-        other => panic!("{other:?}"),
-    }
 }
 
 /// Polls until `reached`, while other tasks run.
@@ -114,65 +104,6 @@ async fn commands_and_forwards_go_through_commands_of_their_own_and_nothing_is_l
     eventually("all ways are closed", || processes(&sshd).is_empty()).await;
     // Nor is a zombie left.
     eventually("all are reaped", || children.iter().all(|it| !it.exists())).await;
-}
-
-#[tokio::test]
-#[ignore = "needs root and sshd"]
-async fn a_command_that_ends_is_reported_with_its_status_and_the_end_of_its_output() {
-    let sshd = Sshd::start();
-    let why = refused(&sshd, "echo no such target >&2; exit 3").await;
-    assert_eq!(
-        why,
-        "the proxy command ended with exit status 3: no such target"
-    );
-    let why = refused(&sshd, "no-such-program %h").await;
-    assert!(why.contains("ended with exit status 127: "), "{why}");
-    assert!(why.contains("no-such-program"), "{why}");
-    let why = refused(&sshd, "kill -KILL $$").await;
-    assert!(why.ends_with("signal 9"), "{why}");
-    // Output that is not an SSH server's is refused, even if the command goes on.
-    let why = refused(&sshd, "echo hello; exec sleep 1000").await;
-    assert!(
-        why.contains("the proxy command does not come through"),
-        "{why}"
-    );
-    // The error has the end of its standard error, and long output blocks nothing.
-    let why = refused(
-        &sshd,
-        "yes waiting | head -c 1000000 >&2; echo over >&2; exit 1",
-    )
-    .await;
-    assert!(why.ends_with("waiting\nover") && why.len() < 4096, "{why}");
-    assert!(processes(&sshd).is_empty());
-}
-
-#[tokio::test]
-#[ignore = "needs root and sshd"]
-async fn a_command_that_never_answers_is_given_up_and_ended_whatever_it_ignores() {
-    let sshd = Sshd::start();
-    let began = Instant::now();
-    let why = refused(
-        &sshd,
-        "trap '' HUP TERM; echo on my way >&2; sleep 1000 & sleep 1000",
-    );
-    let why = why.await;
-    assert!(
-        why.starts_with("the proxy command does not come through: "),
-        "{why}"
-    );
-    assert!(why.ends_with(": on my way"), "{why}");
-    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
-    eventually("it is gone", || processes(&sshd).is_empty()).await;
-
-    // The caller stops waiting.
-    let target = through(&sshd, "trap '' HUP; sleep 1000");
-    let connecting = Ssh::connect(&target, sshd.user_key.private());
-    assert!(
-        timeout(Duration::from_millis(500), connecting)
-            .await
-            .is_err()
-    );
-    eventually("it is gone too", || processes(&sshd).is_empty()).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! A command over another connection, after the first was lost: its streams go on at the very byte.
 
+mod wide;
+
 use std::io::{Read, Write};
 use std::process::ChildStderr;
 use std::thread::JoinHandle;
@@ -96,26 +98,6 @@ fn both_streams_go_on_at_the_very_byte_and_the_exit_code_is_kept() {
     );
     assert_eq!(format!("e0\ne1\ne2\n{}", printed.errors), numbers("e"));
     nothing_is_kept(&sshd);
-}
-
-#[test]
-#[ignore = "needs root and sshd"]
-fn a_link_that_dies_silently_is_as_good_as_a_cut() {
-    let sshd = Sshd::start();
-    let command = format!("sleep 1; {NUMBERED}");
-    let (mut client, first, second) = between_two_links(&sshd, &command, 64 << 20);
-    let mut errors = client.0.stderr.take().unwrap();
-    see(&mut errors, "e0\ne1\ne2\n");
-    first.die();
-    second.revive();
-    let printed = end(client, errors);
-    assert_eq!(report(&sshd), "Status(7) 7");
-    assert!(
-        printed.output.starts_with(&numbers("")),
-        "{}",
-        printed.output
-    );
-    assert_eq!(format!("e0\ne1\ne2\n{}", printed.errors), numbers("e"));
 }
 
 #[test]
