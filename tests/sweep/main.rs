@@ -20,7 +20,8 @@
 //!
 //! With `XDRIVE_LONG` in the environment every point is taken, else a bounded number in each sweep,
 //! others every time; `XDRIVE_SWEEP_SEED` repeats a choice. Arguments are those of `cargo test`:
-//! what needs root is ignored unless `--include-ignored` or `--ignored` is among them.
+//! what needs root is ignored unless `--include-ignored` or `--ignored` is among them. The names of
+//! all but the sweeps on paper begin with `wide::`: `shell/test.sh` alone leaves those out.
 //! `--test-threads` or `RUST_TEST_THREADS` is how many points are taken at once, by default two for
 //! each processor, since a session mostly waits.
 
@@ -59,7 +60,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use harness::pace::Pace;
 
-/// A sweep, and its name for filters.
+/// A sweep, and its name for filters; `wide::` is before the name of one on machines.
 struct Sweep {
     name: &'static str,
     run: fn(&mut Pace) -> anyhow::Result<()>,
@@ -72,31 +73,31 @@ struct Sweep {
 
 static SWEEPS: [Sweep; 9] = [
     Sweep {
-        name: "xdrive_and_its_ec2_killed_at_every_point",
+        name: "wide::xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
         needs_root: true,
         bound: 6,
     },
     Sweep {
-        name: "xdrive_alone_killed_at_every_point",
+        name: "wide::xdrive_alone_killed_at_every_point",
         run: kill::alone,
         needs_root: true,
         bound: 6,
     },
     Sweep {
-        name: "the_power_cut_at_seeded_moments",
+        name: "wide::the_power_cut_at_seeded_moments",
         run: cut::at_seeded_moments,
         needs_root: true,
         bound: 4,
     },
     Sweep {
-        name: "hosts_that_lose_their_laptop",
+        name: "wide::hosts_that_lose_their_laptop",
         run: lease::without_a_laptop,
         needs_root: true,
         bound: 4,
     },
     Sweep {
-        name: "a_run_that_loses_its_line_and_its_laptops",
+        name: "wide::a_run_that_loses_its_line_and_its_laptops",
         run: lost::line_and_laptops,
         needs_root: true,
         bound: 4,
@@ -114,13 +115,13 @@ static SWEEPS: [Sweep; 9] = [
         bound: 200,
     },
     Sweep {
-        name: "every_notice_is_over_in_time",
+        name: "wide::every_notice_is_over_in_time",
         run: notice::in_time,
         needs_root: true,
         bound: 2,
     },
     Sweep {
-        name: "a_day_in_minutes",
+        name: "wide::a_day_in_minutes",
         run: day::in_minutes,
         needs_root: true,
         bound: 8,

@@ -40,6 +40,10 @@ fn every_promise_is_shown_by_tests_that_are_there() {
         assert!(!tests.is_empty(), "P{number} is shown by no test");
         for test in tests {
             assert!(is_there(test), "P{number}: there is no {test}");
+            assert!(
+                !test.contains("wide::"),
+                "P{number}: `shell/test.sh` leaves {test} out"
+            );
         }
     }
 }
