@@ -41,7 +41,7 @@ const FIRST: &str = "set -e; cd /work; head -c 1G /dev/urandom >large; head -c 1
     for d in $(seq 200); do mkdir -p many/$d; \
     for f in $(seq 100); do echo $d $f >many/$d/$f; done; done";
 
-/// What differs in the second one: the large file, and a small one in each folder.
+/// The changes of the second snapshot: the large file, and a small one in each folder.
 const SECOND: &str = "set -e; cd /work; head -c 1G /dev/urandom >large; \
     for d in $(seq 200); do echo changed >many/$d/50; done";
 
@@ -51,7 +51,7 @@ const DIFFERENT: usize = 201;
 /// The mebibytes of the large file.
 const LARGE: f64 = 1024.0;
 
-/// One round.
+/// The measurements of a round.
 struct Round {
     first_byte: Duration,
     calls: f64,

@@ -1,4 +1,4 @@
-//! What is compared, and the table of it.
+//! The comparison of xdrive with OpenSSH, and its table.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub(crate) struct Row {
     goal: Goal,
 }
 
-/// What is wanted of a value.
+/// The goal of a value.
 enum Goal {
     /// The least ratio.
     Least(f64),
@@ -22,7 +22,7 @@ enum Goal {
     Most(f64),
     /// The greatest value of xdrive's own, in the row's unit.
     OwnMost(f64),
-    /// It is only shown.
+    /// No goal: the value is only shown.
     None,
 }
 

@@ -32,7 +32,7 @@ const WORK: &str = "/v1/work";
 /// Where the host has rsync, which it does not come with.
 const RSYNC: &str = "/opt/rsync";
 
-/// What is copied, and where to.
+/// The source and the destination of the copies.
 pub(crate) struct Copies {
     dir: PathBuf,
     drive: String,
@@ -160,7 +160,7 @@ impl Copies {
             .map_or((flags, ""), |(host, flags)| (flags, host.as_str()))
     }
 
-    /// What a script prints on the host.
+    /// Runs a script on the host; returns its output.
     fn on_host(&self, script: &str) -> anyhow::Result<String> {
         let output = Command::new(&self.ssh[0])
             .args(&self.ssh[1..])
@@ -175,7 +175,7 @@ fn count(path: &str) -> String {
     format!("find {path} -type f -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf \"%d\", n }}'")
 }
 
-/// What copies.
+/// The tool that copies.
 #[derive(Debug, Clone, Copy)]
 enum Tool {
     Xdrive,

@@ -190,7 +190,7 @@ pub(crate) fn percentiles(mut times: Vec<Duration>) -> [f64; 2] {
     })
 }
 
-/// So many connections, each of which has carried something.
+/// Opens so many connections, each of which has carried something.
 pub(crate) fn open(port: u16, count: usize) -> anyhow::Result<Vec<TcpStream>> {
     let connections = (0..count).map(|_| {
         let mut stream = connect(port)?;

@@ -12,7 +12,7 @@ use harness::home::{PATH, environment};
 use harness::program;
 use harness::server::ServerProcess;
 
-/// Its state directory, below the benchmark's.
+/// The name of the folder's state directory, below the benchmark's.
 pub(crate) const NAME: &str = "aws";
 
 /// The drive that both sides know.
@@ -26,7 +26,7 @@ pub(crate) struct Folder {
     /// The snapshot that the script begins with: the newest.
     snapshot: String,
     key: PathBuf,
-    /// The same EC2 on a port, until this is dropped.
+    /// The server of the same EC2 on a port, until this is dropped.
     _server: ServerProcess,
     /// The AWS CLI's environment, besides [`Folder::environment`].
     pub(crate) pointers: Vec<(String, String)>,

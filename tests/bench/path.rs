@@ -10,7 +10,7 @@ use xdrive::local::{Delays, Preset};
 
 use harness::bench::parts::Session;
 
-/// One step of the path.
+/// A step of the path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) what: &'static str,

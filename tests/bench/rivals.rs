@@ -17,7 +17,7 @@ const FORWARDS: usize = 8;
 /// The end of the prompt in the container.
 const PROMPT: &str = "# ";
 
-/// Both, and what they need.
+/// The two clients, and what they need.
 pub(crate) struct Rivals {
     /// xdrive and OpenSSH.
     pub(crate) clients: [Client; 2],
@@ -25,12 +25,12 @@ pub(crate) struct Rivals {
     server: Child,
 }
 
-/// One of them.
+/// A client that is measured.
 pub(crate) struct Client {
     pub(crate) shell: Shell,
     /// Local ports that lead to the server in the container.
     pub(crate) ports: Vec<u16>,
-    /// One that does, with ciphers in the client's own order.
+    /// The local port that leads there by the client's own order of ciphers.
     pub(crate) own: u16,
     /// The words in front of a command in the container.
     words: Vec<OsString>,
@@ -150,7 +150,7 @@ async fn ssh(program: &Program, drive: &str) -> anyhow::Result<Client> {
     })
 }
 
-/// So many ports that nothing listens on.
+/// Finds so many ports that nothing listens on.
 fn ports(count: usize) -> anyhow::Result<Vec<u16>> {
     let held: std::io::Result<Vec<_>> = (0..count)
         .map(|_| TcpListener::bind("127.0.0.1:0"))
@@ -197,7 +197,7 @@ impl Client {
         ends::memory(self.pid()?)
     }
 
-    /// Its processor time, in seconds.
+    /// The client's processor time, in seconds.
     pub(crate) fn cpu(&self) -> anyhow::Result<f64> {
         ends::cpu(self.pid()?)
     }

@@ -149,7 +149,7 @@ async fn measure(program: &Program, memory: &Path, rounds: usize) -> anyhow::Res
     tables.await?
 }
 
-/// The same from a laptop that is far from the host.
+/// Measures from a laptop that is far from the host.
 async fn measure_afar(program: &Program, far: &Far, rounds: usize) -> anyhow::Result<()> {
     let rivals = Rivals::begin(program, DRIVE).await?;
     let [_, net] = far.words();

@@ -12,7 +12,7 @@ pub(crate) struct Table {
     rows: Vec<Row>,
 }
 
-/// One kind of session, over all rounds.
+/// A kind of session, over all rounds.
 struct Row {
     name: &'static str,
     parts: Vec<Session>,

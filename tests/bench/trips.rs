@@ -13,7 +13,7 @@ use super::terminal::{has_prompt, wait};
 use harness::home::environment;
 use harness::{Distance, Far, Pty, program};
 
-/// Its directory, below the benchmark's.
+/// The name of the measurement's directory, below the benchmark's.
 pub(crate) const NAME: &str = "trips";
 const DRIVE: &str = "bench";
 const ROUND_TRIP: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use harness::bench::Spread;
 /// The allowed seconds over the path: to the prompt, to the instance shutting down.
 const GOALS: [f64; 2] = [1.0, 0.5];
 
-/// One round.
+/// The measurements of a round.
 pub(crate) struct Round {
     pub(crate) path: Path,
     pub(crate) xdrive: Took,
@@ -58,7 +58,7 @@ impl Verdict {
         Spread::of(self.rounds.iter().map(value))
     }
 
-    /// One line of the table: path, xdrive and by hand, and how xdrive compares.
+    /// Writes a line of the table: path, xdrive and by hand, and how xdrive compares.
     fn row(&self, f: &mut fmt::Formatter<'_>, index: usize, name: &str) -> fmt::Result {
         let time = |side: usize| self.spread(|round| round.times()[index][side]);
         let over = self.spread(|round| {

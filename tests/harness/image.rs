@@ -17,7 +17,7 @@ pub fn small_image(tar: &Path) {
     }
 }
 
-/// One with these programs, too, as an archive.
+/// Makes a small image with these programs, too, as an archive.
 pub fn image_with(programs: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let tar = dir.path().join("small.tar");

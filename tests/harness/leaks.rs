@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-/// Everything of the state directory `dir` that is still in the running system, a line each: loop
-/// devices, mounts, processes, and the network namespaces, interfaces and cgroups of every instance
-/// with a record or a console in `dir`.
+/// Lists all resources of the state directory `dir` that are still in the running system, a line
+/// each: loop devices, mounts, processes, and the network namespaces, interfaces and cgroups of
+/// every instance with a record or a console in `dir`.
 pub fn leaks(dir: &Path) -> Vec<String> {
     let dir = fs::canonicalize(dir).unwrap();
     let text = dir.to_str().unwrap();

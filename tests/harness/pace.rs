@@ -74,7 +74,7 @@ impl Pace {
         usize::try_from(mixed % limit.max(1) as u64).unwrap_or(0)
     }
 
-    /// All of them in order, or as many as are taken, others every time.
+    /// Chooses from `all`: the whole list in order, or as many as are taken, others every time.
     pub fn choose<T>(&mut self, mut all: Vec<T>) -> Vec<T> {
         if !self.long {
             for last in (1..all.len()).rev() {

@@ -82,7 +82,7 @@ impl Pty {
         self.see_within(DEADLINE, text);
     }
 
-    /// The same, within `limit`.
+    /// Waits at most `limit` until `text` is on the screen.
     pub fn see_within(&self, limit: Duration, text: &str) {
         let seen = || self.contents().contains(text);
         eventually_within(limit, || format!("{text:?} in\n{}", self.contents()), seen);

@@ -32,7 +32,7 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// Its URL.
+    /// The server's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -116,7 +116,7 @@ impl ServedFolder {
         Self { server, state }
     }
 
-    /// Its URL.
+    /// The server's URL.
     pub fn url(&self) -> &str {
         self.server.url()
     }
@@ -126,7 +126,7 @@ impl ServedFolder {
         xdrive(self.dir(), &["local", "env"]).output().unwrap()
     }
 
-    /// Its state directory.
+    /// The server's state directory.
     pub fn dir(&self) -> &Path {
         self.state.dir.path()
     }

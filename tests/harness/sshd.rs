@@ -156,7 +156,7 @@ impl Sshd {
         Pid::from_raw(found.parse().unwrap()).unwrap()
     }
 
-    /// Its first process, for which `unshare` waits outside.
+    /// The server's first process, for which `unshare` waits outside.
     fn first(&self) -> String {
         let unshare = self.process.0.id();
         let children = format!("/proc/{unshare}/task/{unshare}/children");

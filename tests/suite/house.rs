@@ -276,7 +276,7 @@ fn no_file_is_longer_than_can_be_read_at_a_sitting() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
-/// What only some distributions have.
+/// Words that only some distributions have.
 const OF_ONE: &[&str] = &[
     "apt",
     "apt-get",

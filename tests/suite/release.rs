@@ -1,4 +1,4 @@
-//! What is published: `shell/release.sh`, and the metadata for it in `Cargo.toml`.
+//! The release as it is published: `shell/release.sh`, and the metadata for it in `Cargo.toml`.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! This program as xdrive: the same session that the `xdrive` binary runs, with a trace that can
-//! kill it.
+//! The sweep's own program as xdrive: the same session that the `xdrive` binary runs, with a trace
+//! that can kill it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -22,7 +22,7 @@ const KEPT: usize = 3;
 const DRIVE: &str = "day";
 const IMAGES: [&str; 2] = ["small.tar", "other.tar"];
 
-/// One drive, and its expected state.
+/// A drive, and its expected state.
 struct Day {
     site: Site,
     journal: Journal,

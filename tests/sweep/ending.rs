@@ -61,7 +61,7 @@ pub(crate) enum Ending {
     Asleep,
     /// By SIGKILL; then the container is made anew with another environment.
     Remade,
-    /// The same, and the power is cut meanwhile.
+    /// By SIGKILL; then the container is made anew, and the power is cut meanwhile.
     CutRemaking,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Session<'a> {
     /// The tag of its lines.
     pub(crate) tag: String,
     pub(crate) ending: Ending,
-    /// Another image, if it gets one.
+    /// The other image, if the session gets one.
     pub(crate) image: Option<String>,
     /// How long undisturbed sessions take.
     pub(crate) usual: Duration,
@@ -128,7 +128,7 @@ pub(crate) struct Session<'a> {
 
 /// The result of a session.
 pub(crate) struct SessionRecord {
-    /// Its output before it wrote; `None` if it did not get so far.
+    /// The session's output before it wrote; `None` if it did not get so far.
     pub(crate) found: Option<String>,
     /// The writers.
     pub(crate) writers: Vec<Writer>,

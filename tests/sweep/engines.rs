@@ -1,4 +1,4 @@
-//! One drive on the Docker of two Debians, 20.10 and 26.1, from each to the other and back; and hosts
+//! A drive on the Docker of two Debians, 20.10 and 26.1, from each to the other and back; and hosts
 //! whose own settings would have the newer one keep its images elsewhere.
 //!
 //! The newer one's tree is built here (`shell/local/machine.sh trixie`), and for nothing else. Debian
@@ -33,7 +33,8 @@ const THERE: &str = "there\n";
 const MAKES: &str = "docker create --name own --label kind=own --env COLOUR=blue --volume things:/things \
                      --entrypoint sh xdrive/image:latest -c 'while :; do sleep 1; done' >/dev/null";
 
-/// What Docker's versions describe alike of a container, by a template of `docker inspect`.
+/// The fields of a container that Docker's versions describe alike, as a template of `docker
+/// inspect`.
 const DESCRIBED: &str = "{{json .Id}} {{json .Created}} {{json .Image}} {{json .Config.Labels}} \
     {{json .Config.Env}} {{json .Config.Hostname}} {{json .Config.Entrypoint}} {{json .Config.Cmd}} \
     {{json .HostConfig.Binds}} {{json .Mounts}} {{json .GraphDriver.Data.UpperDir}}";
@@ -214,8 +215,8 @@ fn nothing_is_left(site: &Site) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a machine's image has in `daemon.json` gives way to xdrive's settings. Where xdrive's are taken
-/// away on a host, it is refused, and the drive is as it was.
+/// Checks that the settings in an image's `daemon.json` give way to xdrive's. Where xdrive's are
+/// taken away on a host, it is refused, and the drive is as it was.
 fn is_refused(site: &Site) -> anyhow::Result<()> {
     let drive = "settings";
     let image = Variant::of_next("etc/docker/daemon.json", SWITCHED_ON)?;
@@ -269,7 +270,7 @@ struct Variant {
 }
 
 impl Variant {
-    /// That of [`NEXT`] with the file `name`, which it does not have.
+    /// Makes a variant of [`NEXT`] with the file `name`, which it does not have.
     fn of_next(name: &str, text: &str) -> anyhow::Result<Self> {
         let ami = id("ami");
         let folder = cache()

@@ -29,13 +29,13 @@ const OLD: Staleness = Staleness {
 enum Past {
     /// There is no drive.
     New,
-    /// It was saved.
+    /// The drive was saved.
     Saved,
-    /// Its xdrive was killed in the shell, and then its instance vanished.
+    /// The drive's xdrive was killed in the shell, and then its instance vanished.
     Crashed,
 }
 
-/// One past with one staleness of lists, and how many calls its session makes.
+/// A past with one staleness of lists, and how many calls its session makes.
 struct Scene {
     past: Past,
     stale: Staleness,

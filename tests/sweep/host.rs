@@ -10,7 +10,7 @@ use crate::site::Site;
 /// An instance that runs.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// Its first process.
+    /// The host's first process.
     pid: u64,
 }
 

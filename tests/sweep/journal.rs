@@ -61,8 +61,8 @@ impl Journal {
         self.check_all(&[writer], read, false)
     }
 
-    /// The same after several sessions, some of which may still write: their lines have no order
-    /// between them. `is_new` if the container's layer was begun after them.
+    /// Checks the journal after several sessions, some of which may still write: their lines have
+    /// no order between them. `is_new` if the container's layer was begun after them.
     pub(crate) fn check_all(
         &mut self,
         writers: &[Writer],

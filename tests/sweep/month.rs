@@ -7,7 +7,7 @@ use crate::points::{self, Passed};
 use crate::running::Ended;
 use crate::site::Site;
 
-/// One drive, and its expected journal.
+/// A drive, and its expected journal.
 #[derive(Clone)]
 pub(crate) struct Month {
     pub(crate) drive: String,
@@ -45,8 +45,8 @@ impl Month {
         Ok(passed)
     }
 
-    /// One more session after one that wrote as `tag`: it succeeds, every acknowledged line is
-    /// there, and nothing is left but snapshots.
+    /// Runs another session after one that wrote as `tag`: it succeeds, every acknowledged line is
+    /// there, and only snapshots are left.
     pub(crate) fn recover(
         &mut self,
         site: &Site,

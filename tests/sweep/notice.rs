@@ -126,7 +126,7 @@ fn run(site: &Site, load: Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// This computer's unwritten data, in MiB (`proc_meminfo(5)`).
+/// The computer's unwritten data, in MiB (`proc_meminfo(5)`).
 fn dirty() -> anyhow::Result<u64> {
     let memory = fs::read_to_string("/proc/meminfo")?;
     let line = memory.lines().find_map(|line| line.strip_prefix("Dirty:"));

@@ -19,7 +19,7 @@ use crate::long;
 /// The variable that names the folder of a release.
 const RELEASE: &str = "XDRIVE_RELEASE";
 
-/// What a trial does with the folder of a release.
+/// A trial of the release in a folder.
 type Run = fn(&Path) -> anyhow::Result<()>;
 
 /// The trial of a second release. It compiles everything once more.

@@ -25,7 +25,7 @@ pub(crate) struct Running {
 /// The end of a client.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Its exit code, as a shell has it: 137 for a kill.
+    /// The exit code, as a shell has it: 137 for a kill.
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -51,12 +51,12 @@ impl Running {
         })
     }
 
-    /// Its standard output until now.
+    /// The standard output until now.
     pub(crate) fn printed(&self) -> String {
         text(&self.printed)
     }
 
-    /// Its standard error until now.
+    /// The standard error until now.
     pub(crate) fn reported(&self) -> String {
         text(&self.reported)
     }

@@ -111,7 +111,7 @@ impl Site {
         self.start_with(&[], drive, command, trace)
     }
 
-    /// The same, with flags.
+    /// Starts a session of `drive` with these flags.
     pub(crate) fn start_with(
         &self,
         flags: &[&str],
@@ -124,7 +124,7 @@ impl Site {
         self.start_from("home", &flags, drive, command, trace)
     }
 
-    /// The same from the laptop with this home, with these flags only.
+    /// Starts a session of `drive` from the laptop with this home, with these flags only.
     pub(crate) fn start_from(
         &self,
         home: &str,
@@ -205,8 +205,8 @@ impl Site {
         Ok(())
     }
 
-    /// What is left besides completed snapshots: in the running system, and in the EC2, whatever
-    /// its tags.
+    /// Lists the resources that are left besides completed snapshots: in the running system, and in
+    /// the EC2, whatever their tags.
     pub(crate) fn left(&self) -> anyhow::Result<Vec<String>> {
         let server = self.served.as_ref().map(|served| served.server.id());
         let began = Instant::now();
@@ -238,7 +238,8 @@ impl Site {
             }))
     }
 
-    /// What is left in the EC2: instances, volumes, snapshots that are not completed.
+    /// Lists the resources that are left in the EC2: instances, volumes, snapshots that are not
+    /// completed.
     pub(crate) fn billed(&self) -> anyhow::Result<Vec<String>> {
         let mut left = Vec::new();
         self.runtime.block_on(async {

@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How often a point is tried that a command may skip.
 const TRIES: u32 = 3;
 
-/// What is billed: the kind of each thing, with the tags that say whose it is and what.
+/// The billed resources: the kind of each, with the tags that say whose it is and what.
 type Things = BTreeMap<String, u32>;
 
 /// The past of every case.
@@ -229,7 +229,7 @@ fn run(
     Ok(command.output()?)
 }
 
-/// What is there of any drive once nothing changes any more; the foreign things have to be as they
+/// The resources of any drive once all changes have ended; the foreign ones have to be as they
 /// were.
 fn things(folder: &Path, [volume, snapshot]: &[String; 2]) -> anyhow::Result<Things> {
     let local = open(&state(folder))?;

@@ -57,7 +57,9 @@ fn whole(view: &View, even_if_used: bool, parks: bool) -> Next {
 }
 
 /// Whether another session has claimed the drive since this process closed it: that session saves
-/// what it makes and takes, and this one does not wait for it.
+/// what it makes and takes, and this one does not wait for it. (An instance that answers and has no
+/// client is about to be claimed, or its client was killed: this session waits to see which, since
+/// no other may come.)
 fn is_handed_on(view: &View) -> bool {
     let seen = view.seen;
     seen.me.closed.is_some()

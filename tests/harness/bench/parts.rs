@@ -1,4 +1,4 @@
-//! The other side: the same parts in a straight line.
+//! The other side of the comparison: the same parts in a straight line.
 //!
 //! It decides nothing, records nothing, waits only for the parts, polls every few milliseconds, and
 //! overlaps what it can: the volume is made and plugged in while the instance boots, Jupyter starts
@@ -30,7 +30,7 @@ use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 use crate::evidence::{may_delete, may_prune, may_terminate};
 use crate::{cache, cloud, id};
 
-/// Their state directory, below the benchmark's.
+/// The name of the parts' state directory, below the benchmark's.
 pub const NAME: &str = "parts";
 /// The pause between two polls.
 const AGAIN: Duration = Duration::from_millis(5);

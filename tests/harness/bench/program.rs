@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 use super::parts::{Session, command, now, open, stamps};
 use crate::home::{cache, program};
 
-/// Its state directory, below the benchmark's.
+/// The name of xdrive's state directory, below the benchmark's.
 pub const NAME: &str = "xdrive";
 /// How long a session may take to save after SIGTERM.
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -51,7 +51,7 @@ impl Program {
         })
     }
 
-    /// One session of `drive`.
+    /// Runs a session of `drive`.
     pub async fn session(&self, drive: &str, change: &str) -> anyhow::Result<Session> {
         let began = now()?;
         let child = self

@@ -34,7 +34,7 @@ impl Spread {
         verdict(goal, self.median <= goal)
     }
 
-    /// The same of a value that should be large.
+    /// The goal of a value that should be large, and whether the median reaches it.
     pub fn against_least(&self, goal: f64) -> String {
         verdict(goal, self.median >= goal)
     }

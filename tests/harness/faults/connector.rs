@@ -17,15 +17,15 @@ use xdrive::local::wire::InProcess;
 /// The fault of one request.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// It never arrives, and the sender gets an error.
+    /// The request never arrives, and the sender gets an error.
     Refused,
-    /// It is carried out, and the answer is lost.
+    /// The request is carried out, and the answer is lost.
     AnswerLost,
-    /// It never arrives, and no error comes.
+    /// The request never arrives, and no error comes.
     NoAnswer,
-    /// It is carried out, and no answer comes.
+    /// The request is carried out, and no answer comes.
     NoAnswerAfter,
-    /// It is carried out, and another answer comes.
+    /// The request is carried out, and another answer comes.
     Answered(u16, &'static str),
 }
 

@@ -14,9 +14,9 @@ use std::thread::JoinHandle;
 /// A call, as its request shows it.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// Such as `RunInstances`.
+    /// The call's name, such as `RunInstances`.
     pub action: String,
-    /// Its parameters, for calls that have them in a form.
+    /// The call's parameters, if it has them in a form.
     pub params: BTreeMap<String, String>,
     /// How many calls of this action came, this one included.
     pub number: usize,
@@ -49,17 +49,17 @@ impl Asked {
 /// The fate of a call.
 #[derive(Debug, Clone)]
 pub enum Fate {
-    /// It is passed on, and its answer passed back.
+    /// The call is passed on, and its answer passed back.
     Passed,
-    /// It never arrives: the connection is cut.
+    /// The call never arrives: the connection is cut.
     Unsent,
-    /// It is passed on, and its answer lost.
+    /// The call is passed on, and its answer lost.
     Unanswered,
-    /// It is passed on twice; the second answer is passed back.
+    /// The call is passed on twice; the second answer is passed back.
     Twice,
     /// EC2 refuses it: status, code, message.
     Refused(u16, &'static str, &'static str),
-    /// It never arrives, and another server answers: status and a page.
+    /// The call never arrives, and another server answers: status and a page.
     Page(u16, &'static str),
 }
 

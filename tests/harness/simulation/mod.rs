@@ -52,7 +52,7 @@ pub struct HostState {
     pub unmounted: Option<String>,
 }
 
-/// What no API shows: contents, hosts, and broken promises.
+/// The state that no API shows: contents, hosts, and broken promises.
 #[derive(Debug, Clone, Default)]
 pub struct Hidden {
     pub contents: BTreeMap<String, Content>,
@@ -71,7 +71,7 @@ pub struct World {
     pub clock: Clock,
     timing: Timing,
     local: Local,
-    /// The same folder without staleness: its true state.
+    /// The folder without staleness: its true state.
     pub truth: Ec2,
     stale: Staleness,
     /// The drive's own settings.
@@ -121,7 +121,7 @@ pub struct RunReport {
 pub enum Ask {
     /// Connect, write a note, save.
     Session(u32),
-    /// The same with so many checkpoints before the save, or before a kill.
+    /// Connect, write a note, take so many checkpoints, and save or be killed.
     Checkpoints {
         note: u32,
         times: usize,
@@ -143,7 +143,7 @@ impl World {
         Self::open(folder(), stale, clock, Hidden::default())
     }
 
-    /// Another world with the same past.
+    /// Copies the world with its past.
     pub fn copy(&self) -> Self {
         let dir = folder();
         for entry in std::fs::read_dir(self.dir.path()).unwrap() {
@@ -372,8 +372,8 @@ impl World {
         tokio::time::sleep(Duration::from_mins(1)).await;
     }
 
-    /// What is billed although the run ended without naming it. A killed run can name nothing, nor
-    /// one that made nothing and never read the three lists.
+    /// Lists resources that are billed although the run ended without naming them. A killed run can
+    /// name none, nor one that made none and never read the three lists.
     pub async fn unreported(&self, report: &RunReport) -> Vec<String> {
         let Some(outcome) = &report.outcome else {
             return Vec::new();
@@ -410,7 +410,8 @@ impl World {
         unreported
     }
 
-    /// What is left besides snapshots, and whether the newest of those has every note.
+    /// Lists the resources that are left besides snapshots, and the notes that the newest snapshot
+    /// lacks.
     pub async fn problems(&self) -> Vec<String> {
         tokio::time::sleep(Duration::from_mins(1)).await;
         let mut problems = self.hidden().broken.clone();

@@ -20,23 +20,23 @@ use xdrive::local::wire::InProcess;
 
 use super::{Hidden, World};
 
-/// Which calls are counted.
+/// The calls that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
-    /// Those that change something.
+    /// Calls that change something.
     Changes,
     /// `Describe…`, `Get…` and `List…`.
     Looks,
 }
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It never arrives.
+    /// The call never arrives.
     Unsent,
-    /// It is carried out, and its answer lost.
+    /// The call is carried out, and its answer lost.
     Unanswered,
-    /// It is carried out twice.
+    /// The call is carried out twice.
     Twice,
     /// EC2 refuses it with this status and code, without carrying it out (unless it answers that
     /// what shall be destroyed does not exist).

@@ -15,9 +15,8 @@ const STATE: &str = "while read -r line; do case \"$line\" in \
     done < /proc/self/status; cat /proc/self/limits /proc/self/cgroup /proc/self/oom_score_adj; \
     cat /proc/self/attr/current 2>&1; stat -Lc '%n %i' /proc/self/ns/*; umask; pwd; export";
 
-/// What leaves the commands to runc, and then what leaves them to `docker exec`, and undoes that.
-/// dockerd reads none of these files while it runs, and calls a runc that fails for `enter.py` alone.
-/// `src/host/scripts/tests/enter.rs` has every reason.
+/// The changes that leave the commands to runc, and then those that leave them to `docker exec`,
+/// each with its undoing. `src/host/scripts/tests/enter.rs` has every reason.
 const WAYS: [(&str, &str); 5] = [
     ("true", "true"),
     (

@@ -1,4 +1,4 @@
-//! One instance and its disks; dropping it clears both.
+//! An instance and its disks; dropping it clears both.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -94,17 +94,17 @@ impl Machine {
         Self::boot_with(Duration::from_mins(30), Watch::default()).await
     }
 
-    /// The same, with other times until it switches itself off.
+    /// Boots a machine with other times until it switches itself off.
     pub(super) async fn boot_with(first_sign: Duration, watch: Watch) -> Self {
         Self::boot_in(first_sign, watch, None).await
     }
 
-    /// The same, with a stand-in for a GPU.
+    /// Boots a machine with a stand-in for a GPU.
     pub(super) async fn boot_as(gpu: Option<Gpu>) -> Self {
         Self::boot_in(Duration::from_mins(30), Watch::default(), gpu).await
     }
 
-    /// The same, with `disk` attached, formatted and mounted.
+    /// Boots a machine with `disk` attached, formatted and mounted.
     pub(super) async fn with_drive(disk: &Disk) -> Self {
         let mut machine = Self::boot().await;
         machine.attach(disk);
@@ -112,7 +112,7 @@ impl Machine {
         machine
     }
 
-    /// The same, with the drive's container running, from the smallest image.
+    /// Boots a machine with the drive's container running, from the smallest image.
     pub(super) async fn with_container(disk: &Disk) -> Self {
         let machine = Self::with_drive(disk).await;
         let image = Image::Loaded(machine.load_image().await);
@@ -226,7 +226,7 @@ impl Machine {
         }
     }
 
-    /// One more connection, as from another laptop with the same key.
+    /// Logs in once more, as from another laptop with the same key.
     pub(super) async fn login(&self) -> Ssh {
         login(&self.target, &self.user_key).await.unwrap()
     }

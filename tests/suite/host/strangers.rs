@@ -1,4 +1,4 @@
-//! What dockerd would start by itself, and xdrive did not make.
+//! Containers that dockerd would start by itself, and xdrive did not make.
 
 mod wide;
 

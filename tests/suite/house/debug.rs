@@ -1,4 +1,4 @@
-//! What is printed by `{:?}`, such as in a log, is never content.
+//! The output of `{:?}`, such as in a log, is never content.
 
 use super::sources;
 
@@ -108,7 +108,7 @@ fn every_shape_of_a_type_is_seen() {
     assert!(!names("GibiBytes", "Bytes"));
 }
 
-/// What is logged by its `Debug` all the same: ids, and a length of time.
+/// The values that are logged by their `Debug` all the same: ids, and a length of time.
 const LOGGED: &[(&str, &str)] = &[
     ("local/change.rs", "?intent"),
     ("local/wire/serve.rs", "{GRACE:?}"),

@@ -10,7 +10,7 @@ use xdrive::local::{Local, Settings};
 
 use super::{Folder, call, find, launch_params, text, texts};
 
-/// One call, or some time without one.
+/// A call, or some time without one.
 #[derive(Debug, Clone)]
 enum Move {
     Launch(usize),

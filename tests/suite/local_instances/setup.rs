@@ -70,7 +70,7 @@ impl Machine {
         })
     }
 
-    /// What is in the cache, but for locks, logs and downloads.
+    /// The files in the cache, but for locks, logs and downloads.
     fn built(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("cache/local")).unwrap();
         let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();

@@ -31,7 +31,7 @@ impl Site {
         Self::in_folder(tempfile::tempdir().unwrap(), false)
     }
 
-    /// One on a new file system of so many MiB.
+    /// Makes a site on a new file system of so many MiB.
     pub(super) fn small(mebibytes: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let size = format!("size={mebibytes}m");
@@ -40,7 +40,7 @@ impl Site {
         Self::in_folder(folder, true)
     }
 
-    /// One on an overlay, which cannot hold the upper layer of another.
+    /// Makes a site on an overlay, which cannot hold the upper layer of another.
     pub(super) fn on_overlay() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path().to_str().unwrap();
@@ -145,7 +145,7 @@ impl Site {
         );
     }
 
-    /// This test's key pair.
+    /// The test's key pair.
     pub(super) fn key(&self) -> PathBuf {
         let key = self.folder.path().join("key");
         if !key.exists() {

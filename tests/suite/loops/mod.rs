@@ -22,11 +22,11 @@ use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, Worl
 enum Past {
     /// There is no drive.
     New,
-    /// It was saved.
+    /// The drive was saved.
     Saved,
-    /// Its xdrive was killed in the shell; the instance runs on.
+    /// The drive's xdrive was killed in the shell; the instance runs on.
     Alive,
-    /// Its instance vanished: a volume survived.
+    /// The drive's instance vanished: a volume survived.
     Crashed,
 }
 

@@ -13,7 +13,7 @@ pub(super) enum Action {
         idle: bool,
     },
     Start(u8),
-    /// One read of a look: the truth is mix 0.
+    /// A read of a look: the truth is mix 0.
     Look {
         slot: u8,
         mix: u16,

@@ -11,7 +11,7 @@ use super::world::Tick;
 const TIMEOUT: usize = 400;
 
 impl State {
-    /// That client wakes, runs to that point and stops; others do nothing meanwhile.
+    /// Wakes a client, which runs to that point and stops; others do nothing meanwhile.
     pub(super) fn fall_asleep(&mut self, slot: u8, asleep: Asleep, setup: &Setup, rules: &Rules) {
         match asleep {
             Asleep::On(late) => return self.pass(late),

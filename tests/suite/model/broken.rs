@@ -20,43 +20,43 @@ pub(super) enum Broken {
     DeleteBeforeCompleted,
     /// Proofs never expire.
     LastingProofs,
-    /// It takes a host's answer in a look for its state now.
+    /// Takes a host's answer in a look for its state now.
     OldWord,
     /// The newest snapshot is the one started last.
     NewestByStartTime,
     /// A drive that is in no list once does not exist.
     EmptyAfterOneList,
-    /// It waits less than a list can be old.
+    /// Waits less than a list can be old.
     ShortSettle,
     /// A host that does not answer is taken for gone.
     SilenceIsProof,
-    /// It reads snapshots together with instances, before the volumes.
+    /// Reads snapshots together with instances, before the volumes.
     ParallelSweep,
-    /// It deletes a volume as soon as its snapshot is completed, before all lists have that.
+    /// Deletes a volume as soon as its snapshot is completed, before all lists have that.
     NotEverywhere,
     /// A checkpoint counts as a save.
     CheckpointSaves,
     /// A checkpoint is preferred over a save of its generation.
     CheckpointFirst,
-    /// It takes the end of a lease for the end of its host.
+    /// Takes the end of a lease for the end of its host.
     NoMargin,
-    /// It renews a host's lease before that is recorded.
+    /// Renews a host's lease before that is recorded.
     HostFirst,
-    /// It mounts a drive that is being deleted or renamed.
+    /// Mounts a drive that is being deleted or renamed.
     MountsLeaving,
     /// A throwaway volume counts as the drive's newest state.
     ThrowawayIsNewest,
-    /// It deletes a throwaway volume whose snapshot is gone.
+    /// Deletes a throwaway volume whose snapshot is gone.
     OriginUnneeded,
-    /// It takes the drive's volume for one that is thrown away.
+    /// Takes the drive's volume for one that is thrown away.
     DiscardsDrive,
-    /// It marks a drive that it deletes or renames, and does not look again whether anybody uses it.
+    /// Marks a drive that it deletes or renames, and does not look again whether anybody uses it.
     LeavesUnseen,
-    /// It deletes whatever the drive has when it first looks.
+    /// Deletes whatever the drive has when it first looks.
     DeletesUnshown,
-    /// It copies on a look of long ago.
+    /// Copies on a look of long ago.
     CopiesOnOldLook,
-    /// It copies again at once if the answer was lost.
+    /// Copies again at once if the answer was lost.
     CopiesAgain,
     /// A copy that is pending counts as made.
     PendingIsCopied,
@@ -76,7 +76,7 @@ const NOTHING_THERE: HostView = HostView {
 };
 
 impl Broken {
-    /// Its timing.
+    /// The broken client's timing.
     pub(super) fn timing(self, timing: Timing) -> Timing {
         match self {
             Self::ShortSettle => Timing {
@@ -91,7 +91,7 @@ impl Broken {
         }
     }
 
-    /// Which half of a renewal, or of a claim, comes first.
+    /// The half of a renewal, or of a claim, that comes first.
     pub(super) fn first_renewed(self) -> First {
         match self {
             Self::HostFirst => First::Host,
@@ -99,7 +99,7 @@ impl Broken {
         }
     }
 
-    /// Its distortion of a look.
+    /// Distorts a look.
     pub(super) fn distort_look(self, sweep: &mut Sweep) {
         match self {
             Self::DeleteBeforeCompleted | Self::CheckpointSaves => {
@@ -121,7 +121,7 @@ impl Broken {
         }
     }
 
-    /// Its distortion of its knowledge.
+    /// Distorts the client's knowledge.
     pub(super) fn distort(self, seen: &mut Observed, goal: &Goal) {
         match self {
             // It waits for nothing, whatever it made or read a moment ago.
@@ -207,7 +207,7 @@ impl Broken {
         }
     }
 
-    /// Its distortion of its knowledge of a drive that is to begin with a copy.
+    /// Distorts the client's knowledge of a drive that is to begin with a copy.
     fn distort_copied(self, seen: &mut Observed, order: &CopyOrder) {
         match self {
             Self::CopiesAgain => seen.me.unsure = None,
@@ -227,14 +227,14 @@ impl Broken {
         }
     }
 
-    /// Its distortion of a volume that it reads by id before a snapshot or a mount of it.
+    /// Distorts a volume that the client reads by id before a snapshot or a mount of it.
     pub(super) fn distort_volume(self, volume: &mut Volume) {
         if self == Self::ThrowawayIsNewest && volume.thrown.is_some() {
             volume.generation = volume.base + 1;
         }
     }
 
-    /// Its distortion of a volume that it reads by id before it deletes it, and of the snapshot on
+    /// Distorts a volume that the client reads by id before it deletes it, and the snapshot on
     /// which that rests.
     pub(super) fn distort_discarded(
         self,
@@ -259,7 +259,7 @@ impl Broken {
         }
     }
 
-    /// Its distortion of a snapshot that it reads by id.
+    /// Distorts a snapshot that the client reads by id.
     pub(super) fn distort_read(self, snapshot: &mut Snapshot) {
         if self == Self::DeleteBeforeCompleted && snapshot.state == SnapshotState::Pending {
             snapshot.state = SnapshotState::Completed;
@@ -286,7 +286,7 @@ impl Broken {
         }
     }
 
-    /// Its distortion of a host's answer when it asks again.
+    /// Distorts a host's answer when the client asks again.
     pub(super) fn answer_of_host(self, contact: Option<Contact>) -> Option<Contact> {
         match self {
             Self::OldWord => contact.map(|_| Contact::Reached(NOTHING_THERE)),

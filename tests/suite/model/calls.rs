@@ -16,7 +16,7 @@ use super::steps::{Failure, Made, Read, Stage};
 use super::values;
 use super::world::{Deadline, Mark, Tick, World};
 
-/// One call.
+/// A call of a client.
 #[derive(Debug, Clone)]
 pub(super) enum Call {
     Launch((u8, Option<u8>), u8, u8),
@@ -37,7 +37,7 @@ pub(super) enum Call {
     DeleteVolume(u8),
     DeleteSnapshot(u8),
     Mark(u8, Mark),
-    /// One of those that the user was shown, or not.
+    /// Erases a snapshot that the user was shown, or another one.
     Erase(u8, bool),
     Rename(u8),
     Fork(u8),

@@ -86,7 +86,7 @@ pub(super) enum Asleep {
     Asking,
     /// While its user works.
     Inside,
-    /// The same, for so many ticks; and again in the middle of the next renewal.
+    /// In the middle of a renewal, for so many ticks; and again in the middle of the next one.
     Renewing(Tick),
 }
 

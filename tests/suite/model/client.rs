@@ -1,4 +1,4 @@
-//! One xdrive: the real plan on the real overlay, between looks that may be stale.
+//! A run of xdrive: the real plan on the real overlay, between looks that may be stale.
 //!
 //! A look is three separate reads, in the order of the real loop; anything may happen between them.
 //! [`super::steps`] carries out what `plan` decides.
@@ -89,7 +89,7 @@ pub(super) struct Client {
 pub(super) enum At {
     /// Not begun.
     Off,
-    /// It looks again at that moment.
+    /// Rests until it looks again.
     Rest {
         until: Tick,
     },
@@ -113,7 +113,7 @@ pub(super) enum At {
         volumes: Vec<Seen<Volume>>,
         early: Option<Vec<Seen<Snapshot>>>,
     },
-    /// It carries out a step, the last one first in line.
+    /// Carries out steps, the last one first in line.
     Acting {
         seen: Arc<Observed>,
         steps: Vec<Step>,

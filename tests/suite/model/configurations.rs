@@ -17,7 +17,7 @@ const NOTHING: Budget = Budget {
     slow: 0,
 };
 
-/// One undisturbed client.
+/// A single client, undisturbed.
 pub(super) const CALM: Setup = Setup {
     name: "calm",
     past: Past::New,
@@ -187,8 +187,8 @@ fn taking_silence_for_a_proof_is_caught() {
 
 const PASTS: [Past; 4] = [Past::New, Past::Saved, Past::Alive, Past::Crashed];
 
-/// One session of one client, and one thing that goes wrong at any moment.
-/// A long check has `further` more of it.
+/// Checks a session of one client while a single fault happens at any moment. A long check has
+/// `further` more of it.
 fn one_fault(
     name: &'static str,
     faults: &'static [Fault],
@@ -261,7 +261,7 @@ fn a_snapshot_may_fail() {
     one_fault("snapshot", &[Fault::SnapshotError], 1, false, &PASTS);
 }
 
-/// The same with two faults: `may_be_stuck` as in [`one_fault`].
+/// Checks the same sessions with two faults: `may_be_stuck` as in [`one_fault`].
 fn two_faults(name: &'static str, faults: &'static [Fault], may_be_stuck: bool, pasts: &[Past]) {
     for past in pasts.iter().copied() {
         holds(&Setup {

@@ -42,7 +42,7 @@ pub(super) struct Ordered {
 impl Original {
     const ALL: [Self; 2] = [Self::Short, Self::Long];
 
-    /// Its id: higher than any in this world.
+    /// The original's id: higher than any in this world.
     pub(super) fn id(self) -> u8 {
         match self {
             Self::Short => 0xf1,
@@ -57,7 +57,7 @@ impl Original {
         }
     }
 
-    /// Its bytes, which nobody in this world writes.
+    /// The original's bytes, which nobody in this world writes.
     fn data(self) -> Data {
         match self {
             Self::Short => 1 << 14,
@@ -120,7 +120,8 @@ impl World {
         (id, copy)
     }
 
-    /// Its user is told that the drive is a copy of `original`, which somebody may have deleted since.
+    /// Records that the user is told that the drive is a copy of `original`, which somebody may
+    /// have deleted since.
     pub(super) fn acknowledge(&mut self, original: Original) {
         let mut there = self.snapshots.iter().filter_map(|thing| thing.now.as_ref());
         if there.any(|it| it.forked == Some(original)) {
@@ -171,7 +172,7 @@ impl Client {
         Ok(Call::Copy(original, self.session, self.token()))
     }
 
-    /// What the drive is a copy of, if this client has just reported that.
+    /// The original of the drive's copy, if this client has just reported that.
     pub(super) fn has_copied(&self) -> Option<Original> {
         match (&self.at, &self.goal) {
             (At::Over(End::Saved), Goal::Copied(order)) => Original::of(order),
@@ -182,14 +183,14 @@ impl Client {
 
 const FORK: Run = Run::Fork(Original::Long);
 
-/// One fork, and whoever connects to the drive that it made.
+/// A fork, and whoever connects to the drive that it made.
 const FORKED: Setup = Setup {
     name: "fork",
     clients: &[&[FORK, Run::Connect]],
     ..CALM
 };
 
-/// The same with one fault and one stale read.
+/// The fork with one fault and one stale read.
 const TROUBLED: Setup = Setup {
     name: "fork, one fault",
     clients: &[&[FORK]],

@@ -14,14 +14,14 @@ pub(super) enum No {
     State,
     /// The host does not answer.
     Unreachable,
-    /// Another client has the host.
+    /// Busy: another client has the host.
     Busy,
     /// The volume is blank, and was not to be formatted.
     Damaged,
 }
 
 impl World {
-    /// The same token makes nothing twice.
+    /// Launches an instance; the same token makes no second one.
     pub(super) fn launch(
         &mut self,
         (session, thrown): (u8, Option<u8>),

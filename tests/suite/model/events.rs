@@ -11,23 +11,23 @@ pub(super) enum Event {
     Death(u8),
     /// The two minutes: the host begins to close, and is off soon after.
     Notice(u8),
-    /// Its system hangs: it writes nothing more, and does not switch itself off.
+    /// The instance's system hangs: it writes nothing more, and does not switch itself off.
     Hang(u8),
     /// The system restarts: nothing is mounted, and no client attached.
     Reboot(u8),
     /// The client's connection breaks: the host releases its lock.
     Disconnect(u8),
-    /// Somebody stops the instance at the console.
+    /// A person stops the instance at the console.
     ConsoleStop(u8),
-    /// Somebody terminates it there.
+    /// A person terminates the instance there.
     ConsoleTerminate(u8),
-    /// Somebody deletes a volume there.
+    /// A person deletes a volume there.
     ConsoleDeleteVolume(u8),
-    /// Somebody deletes a snapshot there.
+    /// A person deletes a snapshot there.
     ConsoleDeleteSnapshot(u8),
     /// AWS cannot make the snapshot.
     SnapshotError(u8),
-    /// Somebody copies a snapshot, tags and all.
+    /// A person copies a snapshot, tags and all.
     Copy(u8),
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Fault {
     Crash,
     /// A client is suspended, for as long as it takes.
     Suspend,
-    /// Nothing in EC2 advances for a tick.
+    /// EC2 stands still for a tick.
     SlowCloud,
     /// A call is carried out and its answer lost.
     Lost,
@@ -56,7 +56,7 @@ pub(super) enum Fault {
     Twice,
     /// The host cannot unmount by its deadline: it freezes the drive and switches itself off.
     Freeze,
-    /// Somebody takes a checkpoint, between two other things.
+    /// A person takes a checkpoint, between two other things.
     Checkpoint,
     /// No host can be reached by a client, for as long as it takes.
     Cut,

@@ -54,7 +54,7 @@ const LEAVE: [&[&[Run]]; 2] = [
     &[&[Run::Connect], &[Run::Rename]],
 ];
 
-/// One client deletes the drive and another one connects. Who comes too late is stuck.
+/// A client deletes the drive and another one connects. Who comes too late is stuck.
 const DELETED: Setup = Setup {
     name: "delete",
     past: Past::Saved,

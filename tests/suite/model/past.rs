@@ -15,9 +15,9 @@ pub(super) enum Past {
     New,
     /// Two sessions, both saved; the older snapshot is still there.
     Saved,
-    /// Its client was killed in the shell; the instance runs on.
+    /// The drive's client was killed in the shell; the instance runs on.
     Alive,
-    /// Its instance vanished: a volume survived.
+    /// The drive's instance vanished: a volume survived.
     Crashed,
     /// Saved, and two never-used volumes of it are left in two zones.
     Spares,
@@ -29,7 +29,7 @@ pub(super) enum Past {
     /// Just saved, so that lists may lack the newest snapshot; a never-used volume of the snapshot
     /// before is left, and the first client has just launched.
     JustSaved,
-    /// The same after a drive's first session: the volume that is left is blank.
+    /// The drive's instance vanished in its first session: the volume that is left is blank.
     JustMade,
     /// A fork of another drive was just made, so that lists may lack its copy.
     JustForked,

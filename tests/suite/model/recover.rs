@@ -52,7 +52,7 @@ impl Known {
     }
 }
 
-/// Which ends are good.
+/// The ends that are good.
 pub(super) type Well<'a> = &'a dyn Fn(&End) -> bool;
 
 /// The next action of such a run; false if a promise is broken already.
@@ -80,7 +80,7 @@ fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
     world.broken.is_empty()
 }
 
-/// Its end, judged by the world: saved means that all acknowledged bytes are in the newest snapshot
+/// Judges an end by the world: saved means that all acknowledged bytes are in the newest snapshot
 /// and nothing else is billed; stuck, that everything billed is listed. Anything else counts as
 /// killed.
 fn judge(world: &World, end: &End) -> End {

@@ -24,11 +24,11 @@ use super::world::{Deadline, Instance, Mark, Snapshot, Tick, Volume, World};
 /// The stage of a step.
 #[derive(Debug, Clone, Hash)]
 pub(super) enum Stage {
-    /// It reads its resource by id.
+    /// Reads its resource by id.
     Read,
-    /// It calls, on the ground of that read.
+    /// Calls, on the ground of that read.
     Call(Read),
-    /// Its call was carried out, or not; the client does not know yet.
+    /// Waits for the answer: the call was carried out, or not; the client does not know yet.
     Answer(Result<Made, Failure>),
 }
 

@@ -33,7 +33,7 @@ impl World {
         }
     }
 
-    /// What is thrown away is mounted by the session that does so.
+    /// Demands that a volume that is thrown away is mounted by the session that does so.
     pub(super) fn demand_own(&mut self, volume: u8, session: u8) {
         let thrown = self.volume(volume).and_then(|it| it.thrown);
         if thrown.is_some_and(|by| by != session) {
@@ -49,7 +49,7 @@ impl World {
     }
 }
 
-/// One session that saves nothing.
+/// A session that saves nothing.
 const DISCARDED: Setup = Setup {
     name: "discard",
     past: Past::Saved,

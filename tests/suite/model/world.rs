@@ -31,11 +31,11 @@ pub(super) enum Promise {
     Left,
     /// A snapshot was deleted with its drive that the user was not shown.
     Unshown,
-    /// What a session throws away was snapshotted, or mounted by another one.
+    /// The volume that a session throws away was snapshotted, or mounted by another one.
     Mixed,
     /// A throwaway volume was deleted, and the snapshot that it was made from is gone.
     OriginGone,
-    /// One fork made two copies.
+    /// A fork made two copies.
     CopiedTwice,
 }
 
@@ -110,9 +110,9 @@ pub(super) struct Snapshot {
     pub(super) op: u8,
     /// A checkpoint's number.
     pub(super) number: u8,
-    /// Its mark, if its drive is being deleted or renamed.
+    /// The mark, if the snapshot's drive is being deleted or renamed.
     pub(super) mark: Option<Mark>,
-    /// What it is a copy of, if its drive began with it.
+    /// The original that it is a copy of, if its drive began with it.
     pub(super) forked: Option<Original>,
 }
 
@@ -156,7 +156,7 @@ pub(super) struct Bytes {
     pub(super) data: Data,
 }
 
-/// Everything outside the clients.
+/// The world outside the clients.
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) now: Tick,

@@ -29,7 +29,7 @@ enum Who {
     Folder,
 }
 
-/// One of the two.
+/// A cloud of the two that are compared.
 struct Cloud {
     who: Who,
     ec2: Ec2,

@@ -117,7 +117,7 @@ fn test(name: &str, on_moto: bool, body: impl AsyncFnOnce(&mut World)) {
 enum Past {
     /// There is no drive.
     New,
-    /// It was saved.
+    /// The drive was saved.
     Saved,
 }
 

@@ -78,7 +78,7 @@ async fn live_twice(ec2: &Ec2, local: Option<Local>) {
     assert_eq!(saved, [("1", "clean", "demo"), ("2", "clean", "demo")]);
 }
 
-/// One session of one process: ready, a note, saved.
+/// Runs a session of one process: ready, a note, saved.
 async fn session(
     ec2: &Ec2,
     process: u32,

@@ -36,7 +36,7 @@ impl Moto {
         Self::start_with(&[])
     }
 
-    /// The same without the six hundred public snapshots in its every list.
+    /// Starts moto without the six hundred public snapshots in its every list.
     pub(crate) fn start_bare() -> Self {
         Self::start_with(&[("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")])
     }
@@ -81,7 +81,7 @@ impl Moto {
         self.home.path()
     }
 
-    /// Its URL.
+    /// The server's URL.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

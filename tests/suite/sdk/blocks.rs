@@ -144,7 +144,7 @@ async fn a_block_that_was_changed_on_its_way_is_not_believed() {
     assert_eq!(error.kind, Kind::Ambiguous, "{error}");
 }
 
-/// As many calls as the reader has under way at once, each again and again.
+/// Makes as many calls as the reader has under way at once, each again and again.
 async fn side_by_side<F>(times: usize, call: impl Fn() -> F + Clone + Send + 'static)
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,

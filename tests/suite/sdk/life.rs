@@ -1,4 +1,4 @@
-//! One life of a drive, call by call, with both tables of delays.
+//! The life of a drive, call by call, with both tables of delays.
 
 use xdrive::ec2::{AttachmentState, Ec2, InstanceState, Market, SnapshotState, VolumeState, Zone};
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};

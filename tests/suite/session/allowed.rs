@@ -23,7 +23,7 @@ const PAPER: &str = "plane = \"paper\"\n";
 const KEY: &str = "arn:aws:kms:us-east-1:000000000000:key/0123abcd-0000-4000-8000-000000000001";
 
 impl Site {
-    /// What `xdrive policy` prints for `caller`.
+    /// Runs `xdrive policy` for `caller`; returns its output.
     fn policy(&self, flags: &[&str], caller: &str) -> String {
         self.set(&format!("{PAPER}caller = \"{caller}\"\n"));
         self.run(&[&["policy"], flags].concat())

@@ -1,5 +1,5 @@
-//! What a session brings along into its container: the SSH agent of this computer, Git's identity,
-//! AWS credentials.
+//! The things that a session brings along into its container: the SSH agent of this computer, Git's
+//! identity, AWS credentials.
 
 mod wide;
 

@@ -12,7 +12,7 @@ use harness::image_with;
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// What a user leaves on a drive: in /work, and in the container's own layers.
+/// The files that a user leaves on a drive: in /work, and in the container's own layers.
 const LEFT: &str = "
     set -e; mkdir -p /root; cd /work; mkdir -p a/deep; echo first >a/b && echo note >/root/note
     ln -s /root/note link && ln -s ../a/b a/up && ln -s nowhere dangling && ln -s loop loop
@@ -113,7 +113,7 @@ fn files_of_a_drive_that_is_asleep_are_listed_shown_and_copied_without_an_instan
     site.is_saved("demo", 1);
 }
 
-/// What the next session changes of that.
+/// The changes that the next session makes to those files.
 const CHANGED: &str = "
     set -e; echo again >a/b; rm dangling; rm link && ln -s noise link; mkdir e; echo new >e/f
     chmod 700 a/deep; rm sparse; mkdir sparse; echo in >sparse/g; echo made >/srv/more; rm -r /srv/made

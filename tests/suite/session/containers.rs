@@ -19,7 +19,7 @@ fn site() -> Site {
     site
 }
 
-/// Another image, which has `chmod`.
+/// Makes another image, which has `chmod`.
 fn other_image(site: &Site) -> String {
     let tar = site.path("other.tar");
     fs::write(&tar, image_with(&["chmod"])).unwrap();

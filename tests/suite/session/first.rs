@@ -10,7 +10,8 @@ use super::site::Site;
 /// The first line of the explanation.
 const FIRST: &str = "demo is your first drive here.";
 
-/// What a shell on the drive `demo` prints until its instance is launched. It is interrupted then.
+/// The output of a shell on the drive `demo` until its instance is launched. It is interrupted
+/// then.
 fn begun(site: &Site, owner: &str) -> String {
     let image = site.image();
     let xdrive = env!("CARGO_BIN_EXE_xdrive");

@@ -98,7 +98,8 @@ fn a_drive_that_fails_does_not_keep_gc_from_the_others() {
 
 #[test]
 fn gc_deletes_no_more_old_saves_once_a_signal_asks_for_the_end() {
-    /// So many that a process which is given no processor for a while comes before half of them.
+    /// The number of saves: so many that a process which is given no processor for a while comes
+    /// before half of them.
     const SAVES: usize = 60;
     let site = paper();
     with_saves(&site, "demo", SAVES);

@@ -1,4 +1,4 @@
-//! What the help says, and that it is true.
+//! The help is true.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,7 +53,7 @@ const COMMANDS: [&str; 39] = [
     "completions",
 ];
 
-/// What xdrive prints in a terminal of 80 columns.
+/// The output of xdrive in a terminal of 80 columns.
 fn printed(words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
     command.args(words).env_clear().env("COLUMNS", "80");

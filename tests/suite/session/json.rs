@@ -1,4 +1,4 @@
-//! What scripts read: every JSON document against its schema in `src/cli/schemas`.
+//! The JSON that scripts read: every document against its schema in `src/cli/schemas`.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// What a command printed, which fits the schema of that name.
+/// Parses the document that a command printed, which fits the schema of that name.
 pub(super) fn document(name: &str, ended: &Ended) -> Value {
     let document = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}\n{}\n{}", ended.stdout, ended.stderr));

@@ -31,7 +31,8 @@ fn a_drive_is_deleted_with_all_its_saves_and_no_other_is() {
     again.is(69).reports("error: there is no drive demo");
 }
 
-/// So many that a process which is given no processor for a while comes before half of them.
+/// The number of saves: so many that a process which is given no processor for a while comes before
+/// half of them.
 const SAVES: usize = 40;
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) fn configured(site: &Site) -> PathBuf {
     site.home().join(".ssh/config")
 }
 
-/// One of OpenSSH's programs, or one that calls it, with the user's configuration. (It takes the home
+/// A program of OpenSSH's, or one that calls it, with the user's configuration. (It takes the home
 /// folder from /etc/passwd, and so has to be shown the file.)
 fn client(site: &Site, words: &[&str]) -> Command {
     let config = site.home().join(".ssh/config");
@@ -70,7 +70,7 @@ fn client(site: &Site, words: &[&str]) -> Command {
     command
 }
 
-/// Its output; it ends well.
+/// Runs a client that ends well; returns its output.
 pub(super) fn ran(site: &Site, words: &[&str]) -> String {
     let output = client(site, words).output().unwrap();
     assert!(output.status.success(), "{words:?}: {output:?}");

@@ -16,7 +16,8 @@ use harness::write_script;
 /// The helper of the tests, `docker-credential-` before it.
 const HELPER: &str = "for-tests";
 
-/// What waits in the container until the registry is gone, which must not keep the instance alive.
+/// A command that waits in the container until the registry is gone, which must not keep the
+/// instance alive.
 const WAITS: &str = "echo begun; until [ -e /work/end ]; do sleep 0.1; done; rm /work/end";
 
 /// A drive whose session was left running, with a registry beside it that has `three:v1`.

@@ -38,7 +38,7 @@ fn readme() -> String {
     fs::read_to_string(Path::new(TOP).join("README.md")).unwrap()
 }
 
-/// What follows each `begin` in `text`, as far as `end`.
+/// The text after each `begin` in `text`, as far as `end`.
 fn between<'a>(text: &'a str, begin: &str, end: char) -> Vec<&'a str> {
     let parts = text.split(begin).skip(1);
     parts.map(|part| part.split(end).next().unwrap()).collect()

@@ -93,7 +93,7 @@ pub(super) fn with_volume(site: &Site, zone: &str, tags: &[(&str, &str)]) -> Vol
     })
 }
 
-/// The same as a completed snapshot alone.
+/// Makes the drive as a completed snapshot alone.
 pub(super) fn with_snapshot(site: &Site, tags: &[(&str, &str)]) -> SnapshotId {
     let volume = with_volume(site, "us-east-1a", tags);
     let own = [("xdrive:kind", "clean"), ("xdrive:op", "op")];

@@ -1,4 +1,4 @@
-//! One user with a home, and an EC2 in a folder.
+//! A user with a home, and an EC2 in a folder.
 
 use std::fs;
 use std::io::Read;
@@ -56,26 +56,27 @@ impl Site {
         Self::laptop(folder, "home")
     }
 
-    /// One whose EC2 has these settings.
+    /// Makes a site whose EC2 has these settings.
     pub(super) fn with_settings(settings: &str) -> Self {
         let site = Self::new();
         site.set(settings);
         site
     }
 
-    /// One with the drive `demo`, whose container exists, so that sessions of it are quick.
+    /// Makes a site with the drive `demo`, whose container exists, so that sessions of it are
+    /// quick.
     pub(super) fn with_a_drive() -> Self {
         let site = Self::new();
         site.session("demo", &["true"]).is(0);
         site
     }
 
-    /// Another laptop, with its own home and key, and the same EC2.
+    /// A second laptop, with its own home and key, and the same EC2.
     pub(super) fn other_laptop(&self) -> Self {
         Self::laptop(Arc::clone(&self.folder), "other-home")
     }
 
-    /// The same laptop, at this distance from its hosts.
+    /// The laptop, at this distance from its hosts.
     pub(super) fn far_away(&self, distance: Distance) -> Self {
         Self {
             folder: Arc::clone(&self.folder),
@@ -174,7 +175,7 @@ impl Site {
         environment(&self.home(), &self.dir())
     }
 
-    /// The same command in a terminal.
+    /// Runs the command in a terminal.
     pub(super) fn in_terminal(&self, arguments: &[&str]) -> Pty {
         let program = self.program();
         let words = program.iter().map(String::as_str).chain(["--local"]);
@@ -182,7 +183,7 @@ impl Site {
         self.program_in_terminal(&words)
     }
 
-    /// Another program in a terminal, with the same environment.
+    /// Runs another program in a terminal, with the same environment.
     pub(super) fn program_in_terminal(&self, words: &[&str]) -> Pty {
         let mut command = CommandBuilder::new(words[0]);
         command.env_clear();
@@ -429,13 +430,13 @@ impl Ended {
         }
     }
 
-    /// The same, with each finding of `xdrive doctor` in one line.
+    /// The output with each finding of `xdrive doctor` in one line.
     pub(super) fn unfolded(mut self) -> Self {
         self.stdout = unfolded(&self.stdout);
         self
     }
 
-    /// Its exit code, as a shell would have it.
+    /// The exit code, as a shell would have it.
     pub(super) fn code(&self) -> i32 {
         let signal = || 128 + self.status.signal().unwrap();
         self.status.code().unwrap_or_else(signal)

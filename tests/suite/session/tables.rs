@@ -1,4 +1,5 @@
-//! What is made to be looked at: the list in a terminal, prices over some days, and their plot.
+//! Output that is made to be looked at: the list in a terminal, prices over some days, and their
+//! plot.
 
 use std::fs;
 

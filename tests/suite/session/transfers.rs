@@ -63,7 +63,7 @@ pub(super) fn stalled(port: u16) -> TcpStream {
     stream
 }
 
-/// So many connections at once, each with something that comes back.
+/// Opens so many connections at once, each with something that comes back.
 pub(super) fn at_once(port: u16, count: u32) -> bool {
     let exchange = move |number: u32| {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;

@@ -168,7 +168,7 @@ async fn flooded() -> Flooded {
     flooded_by(|_, server| server.into()).await
 }
 
-/// That is reached as this destination.
+/// A flooded forward that is reached as this destination.
 async fn flooded_by(destination: impl FnOnce(&Sshd, SocketAddr) -> Destination) -> Flooded {
     let sshd = Sshd::start();
     let flood = Arc::new(Flood::default());

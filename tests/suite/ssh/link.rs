@@ -66,7 +66,7 @@ impl Link {
         self.dead[0].store(true, Ordering::Relaxed);
     }
 
-    /// The same for all connections but the first.
+    /// Lets all connections but the first die.
     pub(super) fn die_but_for_the_first(&self) {
         self.dead[1].store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The same terminal over another connection, after the first was lost.
+//! The terminal over another connection, after the first was lost.
 
 use super::client::report;
 use super::eventually;

@@ -19,7 +19,7 @@ use harness::sshd::Sshd;
 const NUMBERED: &str = "i=0; while [ $i -lt 2000 ]; do echo $i; echo e$i >&2; i=$((i+1)); \
                         [ $((i % 20)) -gt 0 ] || sleep 0.1; done; exit 7";
 
-/// What a client printed, once it has ended.
+/// The output of a client, once it has ended.
 struct Printed {
     output: String,
     errors: String,

@@ -1,4 +1,4 @@
-//! What an image says of its containers outlives that they are made again.
+//! The settings that an image has for its containers outlive that they are made again.
 
 use std::time::{Duration, Instant};
 

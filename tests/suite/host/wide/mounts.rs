@@ -1,4 +1,4 @@
-//! What of the host is in a container: mounts, and Docker's socket.
+//! The parts of the host that a container has: mounts, and Docker's socket.
 
 use xdrive::host::container::Came;
 use xdrive::host::facts::ScriptError;

@@ -32,7 +32,7 @@ fn file(site: &Site, instance: &str, name: &str) -> PathBuf {
 
 /// The instance's process 1 and when the kernel started it, rounded up: `proc_pid_stat(5)`.
 fn init(site: &Site, instance: &str) -> Option<(u64, Duration)> {
-    /// What the kernel counts a second as for programs.
+    /// The kernel's clock ticks a second, as programs see them.
     const TICKS: u64 = 100;
     let json = std::fs::read(file(site, instance, "init.json")).ok()?;
     let init: serde_json::Value = serde_json::from_slice(&json).unwrap();

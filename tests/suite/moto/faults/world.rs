@@ -139,7 +139,7 @@ impl World {
         &self.now.as_ref().unwrap().truth
     }
 
-    /// One session of one process: ready, a note, saved.
+    /// Runs a session of one process: ready, a note, saved.
     pub(super) async fn session(&mut self) -> Ended {
         self.processes += 1;
         let process = self.processes;
@@ -216,7 +216,7 @@ impl World {
             .collect()
     }
 
-    /// What is billed although the session has ended without naming it.
+    /// Lists the resources that are billed although the session has ended without naming them.
     pub(super) async fn unreported(&self, ended: &Ended) -> Vec<String> {
         let reported = match ended {
             Ended::Saved => "",
@@ -230,7 +230,8 @@ impl World {
             .collect()
     }
 
-    /// What is left besides snapshots, broken promises, and notes that the newest snapshot lacks.
+    /// Lists the resources that are left besides snapshots, broken promises, and notes that the
+    /// newest snapshot lacks.
     pub(super) async fn problems(&self) -> Vec<String> {
         let began = Instant::now();
         let left = loop {

@@ -167,7 +167,7 @@ impl Account {
         tar.into_os_string().into_string().unwrap()
     }
 
-    /// The same with timing of seconds: this program runs the test called `name` again, which
+    /// Connects with timing of seconds: this program runs the test called `name` again, which
     /// begins with [`is_xdrive`].
     pub(super) fn hurried(&self, name: &str, flags: &[&str]) -> Ended {
         let image = self.image();
@@ -223,7 +223,7 @@ impl Account {
         eventually_within(DEADLINE, || format!("{:?}", left(&local)), none);
     }
 
-    /// The same, and that nothing was ever requested.
+    /// Checks that the account is bare, and that nothing was ever requested.
     pub(super) fn is_untouched(&self) {
         self.is_bare();
         let changes = [

@@ -9,7 +9,7 @@ use crate::session::json::document;
 use crate::session::runs::is_kept_for_hours;
 use crate::session::site::{Ended, Running, Site};
 
-/// Another laptop's session, whose command goes on.
+/// Starts another laptop's session, whose command goes on.
 fn leading(site: &Site) -> Running {
     let mut lead = site.start(&[
         "connect",

@@ -1,4 +1,4 @@
-//! What OpenSSH's clients carry: files, repositories, forwards, an agent.
+//! The uses of OpenSSH's clients: files, repositories, forwards, an agent.
 
 mod wide;
 

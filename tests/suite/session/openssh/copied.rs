@@ -1,4 +1,4 @@
-//! What `xdrive cp` copies, and what is left of it when it is stopped.
+//! The copies of `xdrive cp`, and what is left of them when it is stopped.
 
 mod wide;
 
@@ -19,7 +19,7 @@ use super::{end, leading, noise};
 use crate::session::site::{SESSION, Site};
 use harness::eventually_within;
 
-/// What a path has: mode, time of change in nanoseconds, and content or target.
+/// A path's mode, time of change in nanoseconds, and content or target.
 type Found = (u32, i128, Vec<u8>);
 
 /// All that is below a folder.
@@ -64,7 +64,7 @@ fn is_same(one: &Path, other: &Path) {
     }
 }
 
-/// What copies that were cut off have left, and servers that were killed.
+/// The names of parts that copies which were cut off have left, and servers that were killed.
 const PARTS: [&str; 2] = [".xdrive-0123456789abcdef.part", ".xdrive-4711-1.part"];
 
 /// The folder `/work` of the container.

@@ -1,4 +1,4 @@
-//! What `xdrive sync` sends, deletes and leaves alone.
+//! The files that `xdrive sync` sends, deletes and leaves alone.
 
 mod wide;
 

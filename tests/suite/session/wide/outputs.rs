@@ -1,4 +1,4 @@
-//! What a run prints, as others see it while it goes on.
+//! The output of a run, as others see it while it goes on.
 
 use std::fs;
 use std::process::Stdio;

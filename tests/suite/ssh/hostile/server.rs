@@ -18,40 +18,40 @@ pub(super) const ENDLESS: usize = 300 << 20;
 /// How many channels it opens of each kind.
 pub(super) const CHANNELS: usize = 3000;
 
-/// What it does.
+/// The server's attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
-    /// Nothing bad: the command ends with status 3.
+    /// No attack: the command ends with status 3.
     Friendly,
-    /// It sends lines before its version, without end.
+    /// Lines before the version, without end.
     Lines,
-    /// The same, as one line.
+    /// A single line before the version, without end.
     Line,
-    /// It has a banner of hundreds of MiB.
+    /// A banner of hundreds of MiB.
     Banner,
-    /// It opens channels that nobody asked for, then lets the command end.
+    /// Channels that nobody asked for; then the command may end.
     Channels,
-    /// It opens connections without end to a port that was asked for.
+    /// Connections without end to a port that was asked for.
     Ports,
-    /// It asks the agent over connections without end.
+    /// Connections without end to the agent.
     Agent,
-    /// It prints without end where a line is expected.
+    /// Output without end where a line is expected.
     NoAgent,
-    /// It sends random bytes once a command runs.
+    /// Random bytes once a command runs.
     Garbage,
     /// A command prints without end.
     Output,
-    /// So it does to its standard error.
+    /// Output without end on the command's standard error.
     Errors,
-    /// It is a host of xdrive's by its word, and each script prints one line without end.
+    /// A host of xdrive's by its word, of which each script prints one line without end.
     Script,
-    /// Such a host attaches a client, and has events for it without end.
+    /// A host of xdrive's that attaches a client, and has events for it without end.
     Events,
-    /// It ends the connection, and its reason would take over a terminal.
+    /// The end of the connection, for a reason that would take over a terminal.
     Reason,
 }
 
-/// What it has seen, and the files that tell a client.
+/// The requests that the server has seen, and the files that tell a client.
 #[derive(Clone)]
 pub(super) struct Seen {
     /// The channels that the client accepted.
@@ -145,7 +145,7 @@ async fn spoil(stream: TcpStream, config: Arc<server::Config>, seen: Seen) {
     }
 }
 
-/// What is in the command of the first script.
+/// The command of the first script contains this.
 const CONTACT: &[u8] = b"session contact";
 
 struct Server {
@@ -248,7 +248,7 @@ impl server::Handler for Server {
     }
 }
 
-/// What a command does. Whatever fails, fails because the client has gone.
+/// Runs a command. Whatever fails, fails because the client has gone.
 async fn run(kind: Kind, seen: &Seen, handle: Handle, id: ChannelId) {
     match kind {
         Kind::Channels => {

@@ -27,14 +27,14 @@ use harness::{DEADLINE, Pty, eventually_within};
 
 /// The program that draws; it says which parts there are.
 const DRAWING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/ssh/drawing.py");
-/// What a cut may divide.
+/// The text that a cut may divide.
 const SPLITS: [&str; 5] = ["colour", "character", "title", "movement", "screen"];
 const ROWS: usize = 24;
 const COLUMNS: u16 = 80;
 /// Longer than the client takes to send the two sizes that make a program draw anew.
 const BOTH_SIZES: Duration = Duration::from_millis(300);
 
-/// What a terminal shows, and how it takes what follows.
+/// The screen of a terminal, and how it takes what follows.
 #[derive(Debug, PartialEq, Eq)]
 struct Look {
     /// The rows with their colours, and whether each goes on in the next.
@@ -148,7 +148,7 @@ fn differences(looks: &[Look; 2]) -> String {
 struct Both {
     plain: Side,
     xdrive: Side,
-    /// What carries xdrive's.
+    /// The link that carries xdrive's connection.
     link: Link,
 }
 

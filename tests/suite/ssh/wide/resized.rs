@@ -15,7 +15,7 @@ use crate::ssh::terminal::{ended_well, task};
 use harness::sshd::Sshd;
 use harness::{Pty, eventually_within};
 
-/// As many as fast as they come, and as many one by one.
+/// The number of sizes as fast as they come, and the number one by one.
 const HALF: u16 = 5_000;
 /// More than fit unread into a socket, some 280 messages, and the calls that Python nests, a
 /// thousand.
@@ -89,7 +89,7 @@ impl Shell {
         }
     }
 
-    /// What the client and both processes on the host hold.
+    /// The resources that the client and both processes on the host hold.
     fn held(&self) -> [Held; 3] {
         [self.pty.pid(), self.caller, self.keeper].map(Held::by)
     }
@@ -115,7 +115,7 @@ impl Shell {
     }
 }
 
-/// What a process holds.
+/// The resources that a process holds.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     descriptors: usize,
