@@ -24,7 +24,8 @@ def packages(target):
             if None in kinds and dependency["pkg"] not in found:
                 found.add(dependency["pkg"])
                 todo.append(dependency["pkg"])
-    chosen = [package for package in metadata["packages"] if package["id"] in found - {root}]
+    # xdrive's own crates come from no registry.
+    chosen = [package for package in metadata["packages"] if package["id"] in found and package["source"]]
     return sorted(chosen, key=lambda package: (package["name"], package["version"]))
 
 

@@ -62,6 +62,9 @@
 //! {ec2, host}, and host → ssh. Of [`host`] the drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
+//! `src/ground` is a crate of its own, compiled while the SDK is: `clock`, `ids`, `quote`, `retry`, `signals`
+//! and `terminal`.
+//!
 //! | module | what it owns |
 //! | --- | --- |
 //! | [`cli`] | the command line; help, topics, man pages and completions come from it |
@@ -85,19 +88,9 @@
 //! | [`local`] | the EC2 in a folder: API, store, a plane of paper or of namespaces and disks, and setup |
 //! | `fuzzing` | the readers of foreign input as a fuzzer calls them; in its build alone |
 
-// Cargo is told nothing of it: its manifest is the key to what was compiled before.
-#![cfg_attr(
-    not(fuzzing),
-    expect(
-        unexpected_cfgs,
-        reason = "`fuzzing` is set by the fuzzer's build alone"
-    )
-)]
-
 pub(crate) mod access;
 pub(crate) mod asleep;
 pub mod cli;
-pub mod clock;
 pub mod cloud;
 pub mod commands;
 pub mod config;
@@ -107,15 +100,14 @@ pub mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod host;
-pub mod ids;
 pub(crate) mod launch;
 #[cfg(all(feature = "local", target_os = "linux"))]
 pub mod local;
-pub mod quote;
 pub mod report;
-pub(crate) mod retry;
 pub mod session;
-pub mod signals;
 pub mod ssh;
-pub mod terminal;
 pub(crate) mod transfer;
+
+pub use xdrive_ground::{clock, ids, quote, signals, terminal};
+
+pub(crate) use xdrive_ground::retry;

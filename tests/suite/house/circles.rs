@@ -97,9 +97,12 @@ struct Import {
 struct File {
     imports: Vec<Import>,
     code: String,
+    /// Whether it is the root of a crate.
+    is_root: bool,
 }
 
-/// The files of a crate, by their modules (`drive/plan`); its root has no name.
+/// The files of the library, by their modules (`drive/plan`); its root has no name. A crate below it is a
+/// module by the name of its folder.
 struct Files(BTreeMap<String, File>);
 
 impl File {
@@ -183,9 +186,13 @@ impl Files {
     fn parse<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let files = files.into_iter().map(|(path, text)| {
             let module = path.strip_suffix(".rs").expect("a file of Rust");
-            let module = module.strip_suffix("/mod").unwrap_or(module);
-            let module = if module == "lib" { "" } else { module };
-            (module.to_owned(), File::parse(text))
+            let is_root = module == "lib" || module.ends_with("/lib");
+            let module = match module.strip_suffix("lib") {
+                Some(folder) if is_root => folder.trim_end_matches('/'),
+                _ => module.strip_suffix("/mod").unwrap_or(module),
+            };
+            let file = File::parse(text);
+            (module.to_owned(), File { is_root, ..file })
         });
         Self(files.collect())
     }
@@ -196,7 +203,7 @@ impl Files {
         let (first, mut rest) = path.split_first()?;
         let mut at = from.to_owned();
         match first.as_str() {
-            "crate" => at.clear(),
+            "crate" => at = self.root(from),
             "super" => at = above(from),
             "self" => {}
             child if self.0.contains_key(&below(from, child)) => rest = path,
@@ -217,6 +224,15 @@ impl Files {
             rest = others;
         }
         Some(at)
+    }
+
+    /// The root of the crate of `module`.
+    fn root(&self, module: &str) -> String {
+        let mut root = module.to_owned();
+        while !root.is_empty() && !self.0.get(&root).is_some_and(|file| file.is_root) {
+            root = above(&root);
+        }
+        root
     }
 
     /// The modules that each one needs, with all that those need.
@@ -346,6 +362,13 @@ fn a_circle_is_found_however_its_files_name_each_other() {
         let found = circles(&[lib, a, b, ("b/c.rs", c)]);
         assert_eq!(found.join("; "), expected, "{c}");
     }
+    let in_a_crate_below = [
+        lib,
+        ("a/lib.rs", "mod c;\npub mod b;\npub struct A;\n"),
+        ("a/b.rs", "use crate::c::C;\nstruct B;\n"),
+        ("a/c.rs", "use crate::b::B;\nstruct C;\n"),
+    ];
+    assert_eq!(circles(&in_a_crate_below), ["a/b a/c"]);
     let by_a_parent = [
         ("lib.rs", "mod p;\n"),
         ("p.rs", "mod q;\nstruct P;\nfn p() {\n    q::q();\n}\n"),

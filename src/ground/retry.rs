@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 /// Makes `call`, and again after each of `pauses` while its answer `may_retry`. Returns the last
 /// answer.
-pub(crate) async fn retry<T, C: Future<Output = T>>(
+pub async fn retry<T, C: Future<Output = T>>(
     pauses: &[Duration],
     may_retry: impl Fn(&T) -> bool,
     call: impl Fn() -> C,
