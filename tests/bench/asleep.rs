@@ -92,9 +92,9 @@ async fn measure(top: &Path, rounds: usize) -> anyhow::Result<()> {
         all.push(round(&folder, top).await?);
         eprintln!("round {} of {rounds}", number + 1);
     }
-    let of = |value: fn(&Round) -> f64| Spread::of(all.iter().map(value));
+    let of = |value: fn(&Round) -> f64| Spread::from_values(all.iter().map(value));
     let seconds = |value: fn(&Round) -> Duration| {
-        Spread::of(all.iter().map(|round| value(round).as_secs_f64()))
+        Spread::from_values(all.iter().map(|round| value(round).as_secs_f64()))
     };
     let first_byte = seconds(|round| round.first_byte);
     let calls = of(|round| round.calls);

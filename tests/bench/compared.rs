@@ -117,13 +117,13 @@ impl fmt::Display for Table {
         for (index, row) in self.rows.iter().enumerate() {
             let median = |side: usize| {
                 let values = self.rounds.iter().map(|round| round[side][index]);
-                Spread::of(values).median
+                Spread::from_values(values).median
             };
             let ratios = self
                 .rounds
                 .iter()
                 .map(|round| round[0][index] / round[1][index]);
-            let (ours, theirs, ratio) = (median(0), median(1), Spread::of(ratios));
+            let (ours, theirs, ratio) = (median(0), median(1), Spread::from_values(ratios));
             let (goal, met) = row.goal.against(ours, ratio.median);
             let digits = if ours < 10.0 { 2 } else { 0 };
             writeln!(

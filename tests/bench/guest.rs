@@ -58,7 +58,7 @@ pub(crate) async fn timed(command: &mut Command) -> anyhow::Result<Duration> {
 
 impl fmt::Display for Guests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |value: fn(&(f64, f64)) -> f64| Spread::of(self.0.iter().map(value));
+        let of = |value: fn(&(f64, f64)) -> f64| Spread::from_values(self.0.iter().map(value));
         let ratio = of(|(by_ssh, by_xdrive)| by_xdrive / by_ssh);
         writeln!(
             f,

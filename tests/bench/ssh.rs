@@ -219,7 +219,7 @@ fn one(client: &mut Client, idle: f64) -> anyhow::Result<Vec<f64>> {
         requests,
         memory,
         idle,
-        Spread::of(gone.into_iter()).median,
+        Spread::from_values(gone.into_iter()).median,
     ];
     Ok(values)
 }

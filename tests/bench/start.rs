@@ -27,7 +27,7 @@ pub(crate) async fn measure() -> anyhow::Result<Starts> {
     for _ in 0..TIMES {
         times.push(timed(&mut version).await?.as_secs_f64() * 1000.0);
     }
-    Ok(Starts(Spread::of(times.into_iter())))
+    Ok(Starts(Spread::from_values(times.into_iter())))
 }
 
 impl fmt::Display for Starts {

@@ -80,9 +80,9 @@ impl Row {
 }
 
 fn line(f: &mut fmt::Formatter<'_>, name: &str, pairs: &[(f64, f64)]) -> fmt::Result {
-    let parts = Spread::of(pairs.iter().map(|(parts, _)| *parts)).median;
-    let whole = Spread::of(pairs.iter().map(|(_, whole)| *whole)).median;
-    let own = Spread::of(pairs.iter().map(|(parts, whole)| whole - parts));
+    let parts = Spread::from_values(pairs.iter().map(|(parts, _)| *parts)).median;
+    let whole = Spread::from_values(pairs.iter().map(|(_, whole)| *whole)).median;
+    let own = Spread::from_values(pairs.iter().map(|(parts, whole)| whole - parts));
     writeln!(
         f,
         "{name:<42} {parts:>7.2} {whole:>7.2} {:>6.2} {:>6.2} ({:>5.2} to {:>5.2})",
@@ -108,7 +108,7 @@ fn steps(
             let found = round.iter().find(|(name, _)| name == step);
             found.map_or(0.0, |(_, took)| took.as_secs_f64())
         });
-        write!(f, " {step} {:.2}", Spread::of(took).median)?;
+        write!(f, " {step} {:.2}", Spread::from_values(took).median)?;
     }
     writeln!(f)
 }

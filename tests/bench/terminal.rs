@@ -33,7 +33,7 @@ pub(crate) async fn sit(command: CommandBuilder) -> anyhow::Result<Sat> {
     let began = Instant::now();
     let mut pty = Pty::start(command);
     wait(&mut pty, LONGEST, "prompt", |pty| {
-        has_prompt(pty) || pty.ended().is_some()
+        has_prompt(pty) || pty.exit_code().is_some()
     })
     .await?;
     let connect = began.elapsed();
@@ -42,7 +42,7 @@ pub(crate) async fn sit(command: CommandBuilder) -> anyhow::Result<Sat> {
     pty.type_in("exit\r");
     let mut code = None;
     wait(&mut pty, LONGEST, "end", |pty| {
-        code = pty.ended();
+        code = pty.exit_code();
         code.is_some()
     })
     .await?;

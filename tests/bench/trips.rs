@@ -39,7 +39,7 @@ pub(crate) async fn prompt(top: &Path) -> anyhow::Result<Trips> {
     let mut pty = laptop.connect(None);
     wait(&mut pty, LONGEST, "prompt", |pty| has_prompt(pty)).await?;
     pty.type_in("\r~d");
-    wait(&mut pty, LONGEST, "end", |pty| pty.ended().is_some()).await?;
+    wait(&mut pty, LONGEST, "end", |pty| pty.exit_code().is_some()).await?;
 
     laptop.far.moves(at(ROUND_TRIP));
     let log = laptop.dir.join("log");
@@ -60,7 +60,7 @@ pub(crate) async fn prompt(top: &Path) -> anyhow::Result<Trips> {
     steps.push(("the prompt".to_owned(), laptop.far.round_trips() - before));
     laptop.far.moves(at(Duration::ZERO));
     pty.type_in("exit\r");
-    wait(&mut pty, LONGEST, "end", |pty| pty.ended().is_some()).await?;
+    wait(&mut pty, LONGEST, "end", |pty| pty.exit_code().is_some()).await?;
     Ok(Trips {
         what: "from Enter to the prompt on a running host",
         steps,

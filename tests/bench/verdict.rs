@@ -55,7 +55,7 @@ impl Verdict {
     }
 
     fn spread(&self, value: impl Fn(&Round) -> f64) -> Spread {
-        Spread::of(self.rounds.iter().map(value))
+        Spread::from_values(self.rounds.iter().map(value))
     }
 
     /// Writes a line of the table: path, xdrive and by hand, and how xdrive compares.

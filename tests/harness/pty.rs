@@ -130,7 +130,7 @@ impl Pty {
             limit,
             || format!("the end of\n{}", screen.lock().unwrap().screen().contents()),
             || {
-                code = self.ended();
+                code = self.exit_code();
                 code.is_some()
             },
         );
@@ -138,7 +138,7 @@ impl Pty {
     }
 
     /// The exit code, once it has ended; 1 for a signal.
-    pub fn ended(&mut self) -> Option<u32> {
+    pub fn exit_code(&mut self) -> Option<u32> {
         let status = self.child.try_wait().unwrap();
         status.map(|status| status.exit_code())
     }

@@ -87,7 +87,7 @@ impl PaperServer {
         self.local.credentials().secret_access_key.clone()
     }
 
-    fn own(&self) -> Vec<(String, String)> {
+    fn own_headers(&self) -> Vec<(String, String)> {
         self.signed(&self.address, &self.secret(), 0)
     }
 
@@ -135,7 +135,7 @@ fn read_all(stream: &mut TcpStream) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_request_is_answered() {
     let served = serve().await;
-    let answer = served.ask(served.own(), QUESTION.into()).await;
+    let answer = served.ask(served.own_headers(), QUESTION.into()).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
         answer.contains("<DescribeVolumesResponse xmlns="),
@@ -150,7 +150,7 @@ async fn a_signed_request_is_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_sign_or_signs_wrongly_or_late_is_refused() {
     let served = serve().await;
-    let mut unsigned = served.own();
+    let mut unsigned = served.own_headers();
     unsigned.retain(|(name, _)| name != "authorization");
     let wrong = served.signed(&served.address, "wrong", 0);
     let late = served.signed(&served.address, &served.secret(), 16 * 60);
@@ -167,14 +167,14 @@ async fn who_does_not_sign_or_signs_wrongly_or_late_is_refused() {
         assert!(answer.contains(&format!("<Code>{code}</Code>")), "{answer}");
     }
     let changed = "Action=DeleteVolume&Version=2016-11-15".into();
-    let answer = served.ask(served.own(), changed).await;
+    let answer = served.ask(served.own_headers(), changed).await;
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_refused_even_if_it_could_sign() {
     let served = serve().await;
-    let mut page = served.own();
+    let mut page = served.own_headers();
     page.push(("origin".to_owned(), format!("http://{}", served.address)));
     let port = served.address.rsplit_once(':').unwrap().1;
     let rebound = served.signed(&format!("rebound.example:{port}"), &served.secret(), 0);
@@ -188,7 +188,9 @@ async fn a_browser_is_refused_even_if_it_could_sign() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_without_end_is_cut_off() {
     let served = serve().await;
-    let answer = served.ask(served.own(), vec![b'a'; (1 << 20) + 1]).await;
+    let answer = served
+        .ask(served.own_headers(), vec![b'a'; (1 << 20) + 1])
+        .await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
 }
 
@@ -198,11 +200,11 @@ async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for
     let idle = connect(&served.address);
     let mut busy = connect(&served.address);
     let (first, rest) = QUESTION.split_at(10);
-    busy.write_all(&head(&served.own(), QUESTION.len()))
+    busy.write_all(&head(&served.own_headers(), QUESTION.len()))
         .unwrap();
     busy.write_all(first.as_bytes()).unwrap();
     // The server has accepted the connection once it has answered a later one.
-    served.ask(served.own(), QUESTION.into()).await;
+    served.ask(served.own_headers(), QUESTION.into()).await;
 
     served.stop.send(()).unwrap();
     let deadline = tokio::time::Instant::now() + DEADLINE;

@@ -34,15 +34,15 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let outcome = trace()
         .map_err(|error| Failure::new(Exit::Config, error))
         .and_then(|()| session(cli));
-    ended(outcome)
+    exit_code(outcome)
 }
 
 /// Supervises an instance that this program has launched.
 pub(crate) fn supervise() -> ExitCode {
-    ended(Cli::parse().run())
+    exit_code(Cli::parse().run())
 }
 
-fn ended(outcome: Result<u8, Failure>) -> ExitCode {
+fn exit_code(outcome: Result<u8, Failure>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

@@ -220,14 +220,14 @@ impl Session<'_> {
             Ending::Remade => {
                 self.wait_inside(&mut lead, lines)?;
                 lead.kill()?;
-                self.remake(&Host::of(self.site)?)?;
+                self.remake(&Host::find(self.site)?)?;
                 seen = Some(self.look()?);
             }
             Ending::CutRemaking => {
                 let mut switch = Switch::new(self.site)?;
                 seen = Some(self.wait_inside(&mut lead, lines)?);
                 lead.kill()?;
-                let (host, moment) = (Host::of(self.site)?, at_random(REMADE, pace));
+                let (host, moment) = (Host::find(self.site)?, at_random(REMADE, pace));
                 std::thread::scope(|scope| {
                     // Its error about a host that is gone does not matter.
                     scope.spawn(|| self.remake(&host).ok());
@@ -403,7 +403,7 @@ impl Session<'_> {
     }
 
     fn look(&self) -> anyhow::Result<Seen> {
-        let printed = Host::of(self.site)?.run(LOOK)?;
+        let printed = Host::find(self.site)?.run(LOOK)?;
         let mut numbers = printed.lines().map(|line| line.trim().parse());
         let mut next = || numbers.next().transpose().context(printed.clone());
         Ok(Seen {

@@ -113,7 +113,7 @@ fn stay(site: &Site, drive: &str, round: usize, age: &Age) -> anyhow::Result<Str
     if round > 1 {
         is_started_again(&session)?;
     }
-    let host = Host::of(site)?;
+    let host = Host::find(site)?;
     let version = host.run("docker version --format '{{.Server.Version}}'")?;
     ensure!(version.starts_with(age.docker), "Docker is {version}");
     keeps_images_on_drive(&host)?;
@@ -221,7 +221,7 @@ fn is_refused(site: &Site) -> anyhow::Result<()> {
     let drive = "settings";
     let image = Variant::of_next("etc/docker/daemon.json", SWITCHED_ON)?;
     let mut session = work(site, drive, &image.ami)?;
-    let host = Host::of(site)?;
+    let host = Host::find(site)?;
     keeps_images_on_drive(&host)?;
     let kept = host.run("docker info --format '{{.Debug}}'")?;
     ensure!(kept == "true\n", "its other settings are gone: {kept}");
@@ -253,7 +253,7 @@ fn is_refused(site: &Site) -> anyhow::Result<()> {
         session.printed()
     );
     is_started_again(&session)?;
-    end(site, &Host::of(site)?, session)
+    end(site, &Host::find(site)?, session)
 }
 
 /// Checks that the container was not made anew.

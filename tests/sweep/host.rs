@@ -16,7 +16,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// The only host; an error if there are none or several.
-    pub(crate) fn of(site: &Site) -> anyhow::Result<Self> {
+    pub(crate) fn find(site: &Site) -> anyhow::Result<Self> {
         let mut hosts = Vec::new();
         for instance in fs::read_dir(site.dir().join("instances"))? {
             let Ok(text) = fs::read_to_string(instance?.path().join("init.json")) else {

@@ -112,7 +112,7 @@ impl Trouble {
         if self.is_stopped {
             client.signal(Signal::STOP)?;
         }
-        Host::of(site)?.run(self.on_the_host)?;
+        Host::find(site)?.run(self.on_the_host)?;
         let began = Instant::now();
         while site.is_running()? {
             ensure!(began.elapsed() < OFF_BY, "the host is still on");

@@ -129,7 +129,7 @@ impl Attached {
 
     /// Drops all packets for so long. Neither end learns of it. A client may give up then.
     fn cut(&mut self, length: Duration) -> anyhow::Result<()> {
-        let host = Host::of(&self.site)?;
+        let host = Host::find(&self.site)?;
         let rules = |what| {
             format!(
                 "iptables -w -{what} INPUT ! -i lo -j DROP && \
@@ -154,7 +154,7 @@ impl Attached {
         if self.may_give_up {
             self.lose_laptop()?;
         }
-        Host::of(&self.site)?.run("touch /v1/work/end")?;
+        Host::find(&self.site)?.run("touch /v1/work/end")?;
         let Ended {
             code,
             stdout,

@@ -222,8 +222,8 @@ impl Parts {
             image: image_of(Arch::X86_64, false).to_owned(),
             instance_type: TYPE.to_owned(),
             user_data,
-            tags: named(drive),
-            root_tags: named(drive),
+            tags: drive_tag(drive),
+            root_tags: drive_tag(drive),
             interface_tags: Tags::new(),
             ..cloud::launch_order(&id("token"))
         };
@@ -262,7 +262,7 @@ impl Parts {
         volume: &Volume,
         steps: &mut Steps,
     ) -> anyhow::Result<()> {
-        let snapshot = ec2.create_snapshot(&volume.id, &named(drive)).await?.id;
+        let snapshot = ec2.create_snapshot(&volume.id, &drive_tag(drive)).await?.id;
         steps.end("snapshot");
         ec2.terminate(may_terminate(&instance.id)).await?;
         steps.end("terminate");
@@ -299,7 +299,7 @@ async fn create(
         size: SIZE,
         snapshot: snapshot.cloned(),
         speed: xdrive::ec2::Speed::default(),
-        tags: named(drive),
+        tags: drive_tag(drive),
     };
     Ok(ec2.create_volume(&order).await?)
 }
@@ -351,7 +351,7 @@ async fn mount(
 }
 
 /// The tag by which [`Ec2::everything`] finds it.
-fn named(drive: &str) -> Tags {
+fn drive_tag(drive: &str) -> Tags {
     Tags::from([(DRIVE.to_owned(), drive.to_owned())])
 }
 

@@ -13,7 +13,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of at least one value.
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;

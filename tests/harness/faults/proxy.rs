@@ -26,7 +26,7 @@ pub struct Asked {
 
 impl Asked {
     /// A call of this name alone.
-    pub fn named(action: &str) -> Self {
+    pub fn new(action: &str) -> Self {
         Self {
             action: action.to_owned(),
             ..Self::default()

@@ -31,11 +31,11 @@ pub struct PaperHosts {
 impl PaperHosts {
     pub fn new(world: &World, process: u32) -> Self {
         let sheets = Some(world.local.clone());
-        Self::of(process, &world.hidden, &world.truth, sheets)
+        Self::of_cloud(process, &world.hidden, &world.truth, sheets)
     }
 
     /// The hosts of another cloud.
-    pub fn of(
+    pub fn of_cloud(
         process: u32,
         hidden: &Arc<Mutex<Hidden>>,
         truth: &Ec2,

@@ -39,7 +39,7 @@ async fn session(
         drive(),
         who,
         ec2,
-        PaperHosts::of(process, hidden, &folder::ec2(truth), Some(local.clone())),
+        PaperHosts::of_cloud(process, hidden, &folder::ec2(truth), Some(local.clone())),
         local.clock().clone(),
         Timing {
             poll: POLL,

@@ -82,7 +82,7 @@ fn hosts_were_waited_for(report: &RunReport, seconds: std::ops::Range<u64>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_boots_for_longer_than_silence_is_borne_is_waited_for() {
+async fn a_slow_boot_is_waited_for() {
     let (launched, world, report) = launched("seconds = 5").await;
     assert!(is_saved(&report), "{report:#?}");
     assert_eq!(launched, 1, "{:#?}", report.events);

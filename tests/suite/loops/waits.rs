@@ -44,7 +44,7 @@ async fn a_snapshot_that_takes_an_hour_is_waited_for_with_a_few_hundred_calls() 
             owner: ec2.owner().await.unwrap(),
         },
         ec2,
-        PaperHosts::of(1, &hidden, &folder::ec2(&local), Some(local.clone())),
+        PaperHosts::of_cloud(1, &hidden, &folder::ec2(&local), Some(local.clone())),
         clock,
         Timing::aws(),
         wanted(Market::Spot),

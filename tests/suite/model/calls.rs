@@ -276,17 +276,17 @@ impl Client {
                     self.know().kept.extend(held);
                 }
             }
-            (Step::Terminate(quiet), _) => self.gone(quiet.instance()),
-            (Step::DeleteVolume(spent), _) => self.gone(spent.volume()),
-            (Step::DeleteSnapshot(failed), _) => self.gone(failed.snapshot()),
-            (Step::Prune(grounds) | Step::Erase(grounds), _) => self.gone(grounds.snapshot()),
+            (Step::Terminate(quiet), _) => self.note_gone(quiet.instance()),
+            (Step::DeleteVolume(spent), _) => self.note_gone(spent.volume()),
+            (Step::DeleteSnapshot(failed), _) => self.note_gone(failed.snapshot()),
+            (Step::Prune(grounds) | Step::Erase(grounds), _) => self.note_gone(grounds.snapshot()),
             (Step::Mark { snapshot, leaving }, _) => {
                 let overlay = self.know();
                 overlay.leaving.insert(snapshot.clone(), leaving.clone());
                 overlay.me.announced = Some(now);
             }
-            (Step::Rename { snapshot, .. }, _) => self.gone(snapshot),
-            (Step::Fork { head, .. }, _) => self.gone(head),
+            (Step::Rename { snapshot, .. }, _) => self.note_gone(snapshot),
+            (Step::Fork { head, .. }, _) => self.note_gone(head),
             (Step::CopySnapshot(_), Made::Snapshot(id, record)) => {
                 let value = values::snapshot(id, &record);
                 let overlay = self.know();
@@ -314,7 +314,7 @@ impl Client {
         self.know().me.verdicts.insert(id.clone(), verdict);
     }
 
-    fn gone(&mut self, id: &impl ToString) {
+    fn note_gone(&mut self, id: &impl ToString) {
         self.know().gone.insert(id.to_string());
     }
 

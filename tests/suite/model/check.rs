@@ -285,8 +285,8 @@ impl Model for Checked {
             Property::always(P1, |_, state: &State| {
                 let world = &state.world;
                 let aside = world.aside.iter().map(|(_, bytes)| bytes.data);
-                let aside = aside.fold(world.kept(), |kept, data| kept | data);
-                world.acknowledged & !world.kept() == 0 && world.kept_aside & !aside == 0
+                let aside = aside.fold(world.kept_data(), |kept, data| kept | data);
+                world.acknowledged & !world.kept_data() == 0 && world.kept_aside & !aside == 0
             }),
             Property::always(P1_USED, |_, state: &State| {
                 !state.world.broken.contains(&Promise::Left)

@@ -218,21 +218,21 @@ impl Client {
     }
 
     fn instances(&self, world: &World, rules: &Rules) -> Offer<Instance> {
-        Offer::of(&world.instances, |id| {
+        Offer::from_things(&world.instances, |id| {
             let (_, at) = self.overlay.instances.get(&values::instance_id(id))?;
             Some(is_young(*at, world, rules))
         })
     }
 
     fn volumes(&self, world: &World, rules: &Rules) -> Offer<Volume> {
-        Offer::of(&world.volumes, |id| {
+        Offer::from_things(&world.volumes, |id| {
             let (_, at) = self.overlay.volumes.get(&values::volume_id(id))?;
             Some(is_young(*at, world, rules))
         })
     }
 
     fn snapshots(&self, world: &World, rules: &Rules) -> Offer<Snapshot> {
-        Offer::of(&world.snapshots, |id| {
+        Offer::from_things(&world.snapshots, |id| {
             let (_, at) = self.overlay.snapshots.get(&values::snapshot_id(id))?;
             Some(is_young(*at, world, rules))
         })

@@ -65,7 +65,7 @@ impl Original {
         }
     }
 
-    fn of(order: &CopyOrder) -> Option<Self> {
+    fn from_order(order: &CopyOrder) -> Option<Self> {
         let CopySource::Snapshot(id) = &order.source else {
             return None;
         };
@@ -166,7 +166,7 @@ impl Client {
         if is_old && rules.broken != Some(Broken::CopiesOnOldLook) {
             return Err(Err(Failure::Changed));
         }
-        let Some(original) = Original::of(order) else {
+        let Some(original) = Original::from_order(order) else {
             return Err(Err(Failure::Changed));
         };
         Ok(Call::Copy(original, self.session, self.token()))
@@ -175,7 +175,7 @@ impl Client {
     /// The original of the drive's copy, if this client has just reported that.
     pub(super) fn has_copied(&self) -> Option<Original> {
         match (&self.at, &self.goal) {
-            (At::Over(End::Saved), Goal::Copied(order)) => Original::of(order),
+            (At::Over(End::Saved), Goal::Copied(order)) => Original::from_order(order),
             _ => None,
         }
     }

@@ -117,7 +117,7 @@ impl World {
         });
         let written = |host: &super::world::Host| matches!(host.mounted, Mount::Writable(_));
         let is_written = world.hosts.iter().any(written);
-        !runs && !is_written && world.acknowledged & !world.kept() == 0
+        !runs && !is_written && world.acknowledged & !world.kept_data() == 0
     }
 }
 

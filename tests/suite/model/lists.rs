@@ -19,7 +19,7 @@ pub(super) struct Offer<T> {
 
 impl<T: Clone + PartialEq> Offer<T> {
     /// `made`: whether this process made a resource, and so lately that it may be missing.
-    pub(super) fn of(things: &[Thing<T>], made: impl Fn(u8) -> Option<bool>) -> Self {
+    pub(super) fn from_things(things: &[Thing<T>], made: impl Fn(u8) -> Option<bool>) -> Self {
         let ways = things.iter().map(|thing| {
             let id = thing.id;
             let mut ways = Vec::new();

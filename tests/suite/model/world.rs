@@ -361,7 +361,7 @@ impl World {
 
     /// All data on a volume or in a completed snapshot, which is lost only if somebody deletes it.
     /// A pending snapshot may still fail, and a throwaway volume is no part of the drive.
-    pub(super) fn kept(&self) -> Data {
+    pub(super) fn kept_data(&self) -> Data {
         let is_drives = |volume: &Volume| volume.thrown.is_none();
         let volumes = self.volumes.iter();
         let volumes = volumes.filter(|thing| thing.now.as_ref().is_some_and(is_drives));
@@ -378,7 +378,7 @@ impl World {
 
     /// Drops from the acknowledged data what somebody at the console destroyed.
     pub(super) fn forgive(&mut self) {
-        self.acknowledged &= self.kept();
+        self.acknowledged &= self.kept_data();
     }
 
     /// Forgets old versions of every resource.

@@ -140,7 +140,7 @@ async fn every_call(world: &mut World) {
         for action in calls {
             let number = seen.entry(action.clone()).or_default();
             *number += 1;
-            let asked = Asked::named(&action);
+            let asked = Asked::new(&action);
             for (way, (_, fault)) in WAYS.iter().enumerate() {
                 let meets = !asked.only_looks() || fault.happens_to_looks() && *number <= LOOKS;
                 if meets {

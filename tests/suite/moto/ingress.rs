@@ -14,7 +14,7 @@ use super::calls::launch;
 use harness::evidence::may_terminate;
 
 #[tokio::test]
-async fn the_folder_has_doors_alike() {
+async fn the_folder_has_ingress_rules_too() {
     let dir = tempfile::tempdir().unwrap();
     let options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
     opens_and_shuts(&folder::ec2(&Local::open(options).unwrap()), false).await;

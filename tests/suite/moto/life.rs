@@ -97,7 +97,7 @@ async fn session(
         drive(),
         who,
         ec2.clone(),
-        PaperHosts::of(process, hidden, ec2, local),
+        PaperHosts::of_cloud(process, hidden, ec2, local),
         Clock::system(),
         timing,
         wanted(Market::Spot),

@@ -5,14 +5,14 @@ use xdrive::local::Preset;
 
 use super::Scene;
 
-fn named(names: &[&str]) -> Vec<String> {
+fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_type_says_what_it_has() {
     let scene = Scene::new(Preset::Fast);
-    let names = named(&["g5g.xlarge", "t3.medium"]);
+    let names = owned(&["g5g.xlarge", "t3.medium"]);
     let mut types = scene.ec2.instance_types(&names).await.unwrap();
     types.sort_by(|one, other| one.name.cmp(&other.name));
     let seen: Vec<_> = types
@@ -33,7 +33,7 @@ async fn a_type_says_what_it_has() {
 #[tokio::test(start_paused = true)]
 async fn a_type_that_there_is_not_is_named() {
     let scene = Scene::new(Preset::Fast);
-    let names = named(&["t3.medium", "t3.huge"]);
+    let names = owned(&["t3.medium", "t3.huge"]);
     let error = scene.ec2.instance_types(&names).await.unwrap_err();
     assert_eq!(
         (error.kind, &*error.code),
@@ -63,7 +63,7 @@ async fn all_types_of_an_architecture_are_found() {
 #[tokio::test(start_paused = true)]
 async fn every_zone_where_a_type_is_sold_has_a_price_of_its_own() {
     let scene = Scene::new(Preset::Fast);
-    let names = named(&["t3.medium", "m7g.large", "t3.nothing"]);
+    let names = owned(&["t3.medium", "m7g.large", "t3.nothing"]);
     let mut prices = scene.ec2.spot_prices(&names).await.unwrap();
     assert_eq!(prices.len(), 6, "{prices:?}");
     prices.retain(|found| found.instance_type == "t3.medium");

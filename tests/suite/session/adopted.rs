@@ -50,7 +50,7 @@ fn tags_of_snapshot(site: &Site, id: &SnapshotId) -> Tags {
     })
 }
 
-fn named(name: &str) -> Tags {
+fn name_tag(name: &str) -> Tags {
     [("Name".to_owned(), name.to_owned())].into()
 }
 
@@ -83,7 +83,7 @@ fn a_snapshot_is_copied_and_stays_as_it_is() {
     ] {
         assert_eq!(count(&adopted, call), 0, "{call}");
     }
-    assert_eq!(tags_of_snapshot(&site, &snapshot), named("demo"));
+    assert_eq!(tags_of_snapshot(&site, &snapshot), name_tag("demo"));
     assert_eq!(site.kinds("demo"), ["snapshot"]);
     site.run(&["log", "demo"])
         .is(0)
@@ -169,7 +169,7 @@ fn a_volume_gets_a_snapshot_of_the_drives_and_stays_as_it_is() {
     for call in ["DeleteVolume", "AttachVolume", "DeleteSnapshot"] {
         assert_eq!(count(&adopted, call), 0, "{call}");
     }
-    assert_eq!(tags_of_volume(&site, &volume), named("old"));
+    assert_eq!(tags_of_volume(&site, &volume), name_tag("old"));
     assert_eq!(site.kinds("demo"), ["snapshot"]);
     // It was taken from its host by force, which only the look into its copy shows.
     let copies = in_the_cloud(&site, async |ec2| ec2.snapshots("demo").await.unwrap());
@@ -198,8 +198,8 @@ fn what_is_no_ext4_is_refused_before_a_copy_or_after_that_of_a_volume() {
         .reports("delete demo deletes the copy that was made");
     assert_eq!(site.kinds("demo"), ["snapshot"]);
     site.run(&["delete", "demo", "--yes"]).is(0);
-    assert_eq!(tags_of_volume(&site, &volume), named("old"));
-    assert_eq!(tags_of_snapshot(&site, &snapshot), named("old"));
+    assert_eq!(tags_of_volume(&site, &volume), name_tag("old"));
+    assert_eq!(tags_of_snapshot(&site, &snapshot), name_tag("old"));
 }
 
 #[test]
@@ -365,6 +365,6 @@ fn the_files_of_an_old_volume_and_of_its_snapshot_are_at_v1_and_the_originals_st
     site.is_saved("other", 2);
 
     assert_eq!(checksum(&site, &volume), before);
-    assert_eq!(tags_of_volume(&site, &volume), named("demo"));
-    assert_eq!(tags_of_snapshot(&site, &snapshot), named("demo"));
+    assert_eq!(tags_of_volume(&site, &volume), name_tag("demo"));
+    assert_eq!(tags_of_snapshot(&site, &snapshot), name_tag("demo"));
 }

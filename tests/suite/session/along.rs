@@ -63,7 +63,7 @@ fn the_agent_answers_in_the_container_also_after_a_lost_network_and_in_a_shell_t
     sees_the_key(&mut pty, "first");
     pty.type_in("\r~#");
     pty.see("the SSH agent of this computer can be used in the container");
-    let silence = NoAnswer::of(&site);
+    let silence = NoAnswer::begin(&site);
     pty.see_within(NOTICED, LOST);
     drop(silence);
     let is_back = || !pty.contents().contains(LOST);

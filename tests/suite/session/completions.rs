@@ -22,7 +22,7 @@ fn asking(site: &Site, words: &[&str]) -> Command {
 }
 
 fn answered(mut command: Command) -> Vec<String> {
-    let ended = Ended::of(command.output().unwrap());
+    let ended = Ended::from_output(command.output().unwrap());
     let lines = ended.is(0).stdout.lines();
     lines
         .map(|line| line.split('\t').next().unwrap().to_owned())
@@ -105,7 +105,7 @@ fn a_drive_that_is_used_is_offered_at_once() {
     assert_eq!(offered(&site, &words), [""; 0]);
     let mut stop = site.command(&["stop", "demo"]);
     stop.env("XDRIVE_CACHE", site.path("cache"));
-    Ended::of(stop.output().unwrap()).is(0);
+    Ended::from_output(stop.output().unwrap()).is(0);
     assert_eq!(offered(&site, &words), ["demo"]);
 }
 
@@ -140,7 +140,7 @@ fn an_ec2_that_never_answers_is_asked_once_a_minute() {
 fn every_shell_has_a_script_and_bashs_completes_the_name_of_a_drive() {
     let site = paper();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = Ended::of(site.words(&["completions", shell]).output().unwrap());
+        let script = Ended::from_output(site.words(&["completions", shell]).output().unwrap());
         assert!(script.stdout.contains("COMPLETE"), "{shell}: {script:?}");
         // As a file that zsh loads at the first Tab, it has to answer that one, too.
         let called = "if [[ \"$funcstack[1]\" == _xdrive ]]; then\n    \
@@ -167,7 +167,7 @@ fn every_shell_has_a_script_and_bashs_completes_the_name_of_a_drive() {
         }
         bash.env_remove("COMPLETE");
         bash.env("PATH", format!("{}:{PATH}", xdrive.display()));
-        let ended = Ended::of(bash.output().unwrap());
+        let ended = Ended::from_output(bash.output().unwrap());
         assert_eq!((&*ended.stdout, &*ended.stderr), ("demo\n", ""), "{source}");
     }
 }

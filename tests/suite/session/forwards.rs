@@ -42,7 +42,7 @@ fn ports_lead_into_the_container_and_back_also_after_a_lost_network() {
         "127.0.0.1:{other} leads to port 7002 in the container"
     ));
 
-    let silence = NoAnswer::of(&site);
+    let silence = NoAnswer::begin(&site);
     pty.see_within(NOTICED, LOST);
     drop(silence);
     let is_back = || !pty.contents().contains(LOST);

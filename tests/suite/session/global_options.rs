@@ -10,7 +10,7 @@ use super::site::{Ended, Site};
 /// How `command` ends, in an environment without an account.
 fn end(mut command: Command) -> Ended {
     let output = command.env("AWS_EC2_METADATA_DISABLED", "true").output();
-    Ended::of(output.unwrap())
+    Ended::from_output(output.unwrap())
 }
 
 fn with(site: &Site, variable: &str, words: &[&str]) -> Ended {

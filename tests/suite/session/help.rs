@@ -117,7 +117,7 @@ fn without_a_command_the_short_help_is_printed_whatever_else_is_given() {
         (&["-v", "local", "-y"], &["local", "-h"]),
     ] {
         let mut command = site.words(words);
-        let ended = Ended::of(command.env("COLUMNS", "80").output().unwrap());
+        let ended = Ended::from_output(command.env("COLUMNS", "80").output().unwrap());
         ended.is(2);
         assert_eq!((&*ended.stdout, &*ended.stderr), ("", &*printed(short)));
     }

@@ -18,7 +18,7 @@ pub(super) const LOST: &str = "connection lost, reconnecting for";
 pub(super) struct NoAnswer(String);
 
 impl NoAnswer {
-    pub(super) fn of(site: &Site) -> Self {
+    pub(super) fn begin(site: &Site) -> Self {
         let silence = Self(instance(site).1);
         for rule in ["-I INPUT -j DROP", "-I OUTPUT -j DROP"] {
             let ended = silence.rule(rule).status().unwrap();
@@ -59,7 +59,7 @@ fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
     ));
     let is_clear = || !pty.contents().contains("synced-before");
     eventually_within(SESSION, || pty.contents(), is_clear);
-    let silence = NoAnswer::of(&site);
+    let silence = NoAnswer::begin(&site);
     pty.see_within(NOTICED, LOST);
     assert!(is_on_its_own_screen(&pty), "the shell's screen is spoilt");
     // Not for the shell: nothing typed is shown.
@@ -86,7 +86,7 @@ fn a_network_that_comes_back_finds_the_same_shell_and_the_same_screen() {
 fn a_network_that_stays_away_ends_the_shell_after_the_grace() {
     let site = Site::with_a_drive();
     let pty = shell_that_wrote(&site, "away");
-    let silence = NoAnswer::of(&site);
+    let silence = NoAnswer::begin(&site);
     pty.see_within(NOTICED, LOST);
     let given_back = || pty.modes_are_as_before();
     eventually_within(SESSION, || pty.contents(), given_back);

@@ -38,7 +38,7 @@ pub(super) fn dry_run(site: &Site, flags: &[&str]) -> Ended {
 
 pub(super) fn traced(site: &Site, arguments: &[&str]) -> Ended {
     let mut command = with_log(site, arguments);
-    Ended::of(command.env("NO_COLOR", "1").output().unwrap())
+    Ended::from_output(command.env("NO_COLOR", "1").output().unwrap())
 }
 
 /// Starts a command whose standard error shows each call.

@@ -422,7 +422,7 @@ impl Drop for Running {
 
 impl Ended {
     /// The end of a process whose output is all text.
-    pub(super) fn of(output: Output) -> Self {
+    pub(super) fn from_output(output: Output) -> Self {
         Self {
             status: output.status,
             stdout: String::from_utf8(output.stdout).unwrap(),

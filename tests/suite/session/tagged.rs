@@ -254,7 +254,7 @@ fn a_tag_that_is_no_drives_name_is_not_completed_and_in_no_hint() {
             .env("COMPLETE", "bash")
             .env("_CLAP_COMPLETE_INDEX", "3")
             .env("XDRIVE_CACHE", site.path("cache"));
-        let offered = super::site::Ended::of(command.output().unwrap());
+        let offered = super::site::Ended::from_output(command.output().unwrap());
         assert!(
             ["demo", ""].contains(&&*offered.is(0).stdout),
             "{ask}: {}",

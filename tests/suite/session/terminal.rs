@@ -43,7 +43,7 @@ pub(super) fn has_words(site: &Site, words: &[&str]) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_is_typed_to_end_a_shell_saves() {
+fn exit_end_of_file_and_escape_save() {
     let site = Site::with_a_drive();
     let typed = [("exit 7\r", 7), ("\x04", 0), ("\r~.", 255)];
     let words = ["exit", "end-of-file", "escape"];
@@ -81,7 +81,7 @@ fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
     // While there is no shell yet, Ctrl-Z is the terminal's own.
     pty.see_within(SESSION, "is up");
     pty.signal(Signal::TSTP);
-    stopped(&pty);
+    is_suspended(&pty);
     pty.signal(Signal::CONT);
     pty.see_within(SESSION, "# ");
     for (rows, by_escape) in [(33, true), (34, false)] {
@@ -90,7 +90,7 @@ fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
         } else {
             pty.signal(Signal::TSTP);
         }
-        stopped(&pty);
+        is_suspended(&pty);
         pty.resize(rows, 99);
         pty.signal(Signal::CONT);
         let raw = || !pty.modes_are_as_before();
@@ -107,7 +107,7 @@ fn suspending_gives_the_terminal_back_and_continuing_takes_it_again() {
     has_words(&site, &["suspended"]);
 }
 
-fn stopped(pty: &Pty) {
+fn is_suspended(pty: &Pty) {
     let is_stopped = || pty.state() == 'T';
     eventually_within(SESSION, || pty.contents(), is_stopped);
     assert!(pty.modes_are_as_before(), "while it is stopped");

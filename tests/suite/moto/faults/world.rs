@@ -155,7 +155,7 @@ impl World {
             ..Timing::local(settle)
         };
         let sheets = cloud.folder.as_ref().map(|folder| folder.local.clone());
-        let hosts = PaperHosts::of(process, &self.hidden, &cloud.truth, sheets);
+        let hosts = PaperHosts::of_cloud(process, &self.hidden, &cloud.truth, sheets);
         let who = Identity {
             session: SessionId(format!("session-{process}")),
             owner: "arn:aws:iam::000000000000:user/ada".to_owned(),
@@ -174,13 +174,13 @@ impl World {
         let goal = Goal::Ready { from: None };
         let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
         let Outcome::Ready { volume, .. } = &outcome else {
-            return ended(&outcome);
+            return summarize(&outcome);
         };
         self.write(process, volume.as_str()).await;
         let goal = Goal::Saved {
             even_if_used: false,
         };
-        ended(&Box::pin(reconciler.run(goal, &mut interrupted)).await)
+        summarize(&Box::pin(reconciler.run(goal, &mut interrupted)).await)
     }
 
     /// A user writes a note and syncs it. A drive that is ready has one instance.
@@ -261,7 +261,7 @@ impl World {
     }
 }
 
-fn ended(outcome: &Outcome) -> Ended {
+fn summarize(outcome: &Outcome) -> Ended {
     if matches!(outcome, Outcome::Saved { .. }) {
         return Ended::Saved;
     }
@@ -310,8 +310,8 @@ async fn on_moto(url: &str) -> Cloud {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.contains(" 200 "), "{answer}");
     Cloud {
-        ec2: named(SESSION_KEY, "example", url).await,
-        truth: named(OBSERVER_KEY, "example", url).await,
+        ec2: with_profile(SESSION_KEY, "example", url).await,
+        truth: with_profile(OBSERVER_KEY, "example", url).await,
         folder: None,
     }
 }
@@ -335,7 +335,7 @@ async fn in_a_folder() -> Cloud {
     let serving = tokio::spawn(server.run(std::future::pending()));
     let key = local.credentials();
     Cloud {
-        ec2: named(&key.access_key_id, &key.secret_access_key, &url).await,
+        ec2: with_profile(&key.access_key_id, &key.secret_access_key, &url).await,
         truth: folder::ec2(&truth),
         folder: Some(Folder {
             local,
@@ -346,7 +346,7 @@ async fn in_a_folder() -> Cloud {
 }
 
 /// The account of a profile that has this key, whose EC2 is at `url`.
-async fn named(id: &str, secret: &str, url: &str) -> Ec2 {
+async fn with_profile(id: &str, secret: &str, url: &str) -> Ec2 {
     let mut config = "[profile there]\nregion = us-east-1\n".to_owned();
     for (name, value) in [
         ("aws_access_key_id", id),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Account, ended};
+use super::{Account, run_to_end};
 use harness::faults::proxy::Fate;
 
 /// The name of the AWS CLI's file with the token of the SSO session `lab`: the SHA-1 of the
@@ -78,7 +78,7 @@ fn credentials_clocks_and_regions_that_aws_refuses_are_distinguished() {
 fn keys_of_another_account_and_another_region_are_refused_by_the_ec2_itself() {
     let account = Account::new();
     let mut stranger = account.xdrive(&["list"]);
-    let stranger = ended(stranger.env("AWS_SECRET_ACCESS_KEY", "another"));
+    let stranger = run_to_end(stranger.env("AWS_SECRET_ACCESS_KEY", "another"));
     stranger.is(77).reports("hint: ");
     let elsewhere = account.run(&["--region", "eu-west-9", "list"]);
     elsewhere.is(77).reports("us-east-1");
@@ -90,7 +90,7 @@ fn a_region_that_is_none_is_refused_before_it_is_looked_for() {
     let account = Account::new();
     for region in ["us-east1", "us-east-1a", "Ohio"] {
         let mut xdrive = account.xdrive(&["--region", region, "list"]);
-        let ended = ended(xdrive.env_remove("AWS_ENDPOINT_URL"));
+        let ended = run_to_end(xdrive.env_remove("AWS_ENDPOINT_URL"));
         ended
             .is(78)
             .reports("hint: regions are called like us-east-1");
@@ -119,7 +119,7 @@ fn an_sso_session_that_is_over_is_renewed_by_the_command_of_the_hint() {
         for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"] {
             xdrive.env_remove(name);
         }
-        let ended = ended(&mut xdrive);
+        let ended = run_to_end(&mut xdrive);
         ended.is(77).reports(
             "hint: `aws sso login --profile lab` renews them; xdrive --local needs no account",
         );

@@ -143,7 +143,7 @@ impl Account {
     }
 
     pub(super) fn run(&self, words: &[&str]) -> Ended {
-        ended(&mut self.xdrive(words))
+        run_to_end(&mut self.xdrive(words))
     }
 
     /// The arguments of a session of the drive `demo`.
@@ -184,7 +184,7 @@ impl Account {
         let mut command = self.command(&std::env::current_exe().unwrap());
         command.env(WORDS, words);
         command.args([name, "--exact", "--include-ignored", "--nocapture"]);
-        let Ended { stdout, stderr, .. } = ended(&mut command);
+        let Ended { stdout, stderr, .. } = run_to_end(&mut command);
         let code = stdout
             .lines()
             .find_map(|line| line.split_once(CODE))
@@ -244,7 +244,7 @@ impl Account {
 }
 
 /// Runs `command` to its end.
-pub(super) fn ended(command: &mut Command) -> Ended {
+pub(super) fn run_to_end(command: &mut Command) -> Ended {
     command.stderr(Stdio::piped());
     Running::start(command).end()
 }

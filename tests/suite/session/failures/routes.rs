@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use super::{Account, ended, is_xdrive};
+use super::{Account, is_xdrive, run_to_end};
 use harness::faults::proxy::Fate;
 
 #[test]
@@ -94,7 +94,7 @@ fn a_proxy_in_the_way_of_aws_is_named() {
     ] {
         let mut xdrive = account.xdrive(&["list"]);
         xdrive.env_remove("AWS_ENDPOINT_URL");
-        let ended = ended(xdrive.env("HTTPS_PROXY", proxy(answer)));
+        let ended = run_to_end(xdrive.env("HTTPS_PROXY", proxy(answer)));
         ended.is(1).reports(hint);
         let error = ended.error();
         assert!(error.contains(why), "{error}");
@@ -102,7 +102,7 @@ fn a_proxy_in_the_way_of_aws_is_named() {
     // No server is there at all.
     let mut xdrive = account.xdrive(&["list"]);
     xdrive.env_remove("AWS_ENDPOINT_URL");
-    let ended = ended(xdrive.env("HTTPS_PROXY", "http://127.0.0.1:9"));
+    let ended = run_to_end(xdrive.env("HTTPS_PROXY", "http://127.0.0.1:9"));
     ended
         .is(1)
         .reports("hint: the proxy of HTTPS_PROXY does not let this through");

@@ -19,7 +19,7 @@ fn a_full_screen_program_draws_its_screen_again_when_the_network_is_back() {
                    printf '\\033[?1049h\\033[Hwaiting-%d' $((6*7)); while :; do sleep 0.2; done";
     pty.type_in(&format!("bash -c '{}'\r", program.replace('\'', r"'\''")));
     pty.see("waiting-42");
-    let silence = NoAnswer::of(&site);
+    let silence = NoAnswer::begin(&site);
     pty.see_within(NOTICED, LOST);
     pty.see("waiting-42");
     drop(silence);
@@ -37,7 +37,7 @@ fn a_full_screen_program_draws_its_screen_again_when_the_network_is_back() {
 fn the_escape_ends_a_session_whose_network_is_lost() {
     let site = Site::with_a_drive();
     let mut pty = shell_that_wrote(&site, "escaped");
-    let silence = NoAnswer::of(&site);
+    let silence = NoAnswer::begin(&site);
     pty.see_within(NOTICED, LOST);
     pty.type_in("~.");
     let given_back = || pty.modes_are_as_before() && !is_on_its_own_screen(&pty);

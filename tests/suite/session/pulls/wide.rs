@@ -101,7 +101,7 @@ fn a_helper_that_fails_is_named_where_the_registry_wants_a_login() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
-fn logins_stay_here_with_the_flag() {
+fn no_registry_login_sends_no_login() {
     let (site, registry) = with_a_registry();
     docker_settings(&site, &login(USER.1));
     let command = site.command(&["connect", "demo", "--no-registry-login"]);

@@ -49,7 +49,7 @@ struct Look {
 }
 
 impl Look {
-    fn of(screen: &vt100::Screen) -> Self {
+    fn read(screen: &vt100::Screen) -> Self {
         let rows = screen.rows_formatted(0, COLUMNS);
         let wrapped = (0..).map(|row| screen.row_wrapped(row));
         Self {
@@ -95,7 +95,7 @@ impl Side {
 
     /// The look, with the first `rows` rows alone.
     fn look(&self, rows: usize) -> Look {
-        let mut look = self.pty.screen(Look::of);
+        let mut look = self.pty.screen(Look::read);
         look.rows.truncate(rows);
         look
     }
