@@ -51,6 +51,7 @@ mod readme;
 mod refusals;
 mod restart;
 mod runs;
+mod saved;
 mod selftest;
 mod simulated;
 mod site;

@@ -63,14 +63,6 @@ impl Site {
         site
     }
 
-    /// Makes a site with the drive `demo`, whose container exists, so that sessions of it are
-    /// quick.
-    pub(super) fn with_a_drive() -> Self {
-        let site = Self::new();
-        site.session("demo", &["true"]).is(0);
-        site
-    }
-
     /// A second laptop, with its own home and key, and the same EC2.
     pub(super) fn other_laptop(&self) -> Self {
         Self::laptop(Arc::clone(&self.folder), "other-home")
