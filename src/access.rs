@@ -38,7 +38,7 @@ use arrival::{Arrival, Coming};
 pub(crate) use attached::Reattached;
 use attached::{Attachment, Link};
 pub(crate) use client_line::by_ssh;
-use client_line::{is_by_ssh, no_answer, other, session_of, translated};
+use client_line::{is_by_ssh, no_answer, parse_other, session_of, translated};
 use ingress::Ingress;
 use lease::LeaseContext;
 use login::{ANSWER, LATE, Login, Refusal};
@@ -113,7 +113,7 @@ impl SshHosts {
         if self.mounted.is_some() {
             return Ok(());
         }
-        let order = mount::found(volume, generation);
+        let order = mount::order_for_mounted(volume, generation);
         self.mount(host, &order).await?;
         let scripts = self.host(host).await?;
         // Without an answer there is a new shell, and the old one stays.
@@ -215,7 +215,7 @@ impl SshHosts {
         let made = self.login.enter(host, purpose).await?;
         let (scripts, contact) = (made.host.clone(), made.contact.clone());
         let link = Link {
-            arrival: Arrival::of(made.arrived, made.early, made.contact),
+            arrival: Arrival::from_parts(made.arrived, made.early, made.contact),
             ssh: made.ssh,
             host: made.host,
             lease: None,
@@ -247,11 +247,13 @@ impl SshHosts {
         let guests = others().filter(|(role, _)| *role == Role::Guest).count();
         let client = match &contact.attached {
             Some(line) if is_own(line) && holding => Client::Me,
-            Some(line) if !is_own(line) => other(line),
+            Some(line) if !is_own(line) => parse_other(line),
             // This session's own lock, over a connection that is lost: a claim replaces it. Guests
             // that joined it go on without it.
             _ => match others().find(|(_, line)| !is_by_ssh(line)) {
-                Some((_, line)) if !contact.attached.as_deref().is_some_and(is_own) => other(line),
+                Some((_, line)) if !contact.attached.as_deref().is_some_and(is_own) => {
+                    parse_other(line)
+                }
                 _ => Client::Nobody,
             },
         };

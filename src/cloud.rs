@@ -116,7 +116,7 @@ impl Cloud {
                     arch: ARCH,
                     image: IMAGE.to_owned(),
                     size: SIZE,
-                    ..Self::of(ec2, Timing::aws(), &clock, paths)
+                    ..Self::new(ec2, Timing::aws(), &clock, paths)
                 })
             }
         }
@@ -125,7 +125,7 @@ impl Cloud {
     /// A cloud of `ec2`, with the waiting times `timing` by `clock`. New drives get the image that
     /// was built on this computer.
     #[must_use]
-    pub fn of(ec2: Ec2, timing: Timing, clock: &Clock, paths: &Paths) -> Self {
+    pub fn new(ec2: Ec2, timing: Timing, clock: &Clock, paths: &Paths) -> Self {
         let image = paths.local_cache.join("jupyter.tar");
         Self {
             place: if ec2.is_aws() {

@@ -52,7 +52,7 @@ pub(crate) struct Ready {
 }
 
 impl Arrival {
-    pub(super) fn of(
+    pub(super) fn from_parts(
         arrived: Option<Arrived>,
         early: Option<EarlyConnection>,
         contact: HostState,

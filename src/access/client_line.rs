@@ -44,7 +44,7 @@ fn owner_and_since(line: &str) -> (String, String) {
 }
 
 /// Parses the line of another client.
-pub(super) fn other(line: &str) -> Client {
+pub(super) fn parse_other(line: &str) -> Client {
     let (owner, since) = owner_and_since(line);
     Client::Other { owner, since }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::client_line::{is_by_ssh, line, other, session_of, translated};
+use super::client_line::{is_by_ssh, line, parse_other, session_of, translated};
 use crate::drive::Client;
 use crate::host::facts::ScriptError;
 use crate::ids::SessionId;
@@ -12,7 +12,7 @@ pub(crate) fn client(text: &str) {
     let session = session_of(text);
     assert!(!session.contains(' '), "{session:?}");
     let _ = is_by_ssh(text);
-    let Client::Other { owner, since } = other(text) else {
+    let Client::Other { owner, since } = parse_other(text) else {
         panic!("a line is another client's");
     };
     assert!(text.contains(&owner), "{owner:?}");
@@ -29,5 +29,5 @@ pub(crate) fn client(text: &str) {
         owner: text.to_owned(),
         since: at.to_string(),
     };
-    assert_eq!(other(&written), expected);
+    assert_eq!(parse_other(&written), expected);
 }

@@ -33,7 +33,7 @@ pub(crate) use public_ip::source;
 pub(crate) use rules::{is_unused_since, laptop};
 
 use public_ip::is_translated;
-use rules::{Authorized, group_name, named};
+use rules::{Authorized, group_name, label};
 
 /// How long a finding is valid: a laptop that moved is authorized again after a minute.
 const GOOD: Duration = Duration::from_mins(1);
@@ -212,7 +212,7 @@ impl Ingress {
             return Err(HostError::NoRoute {
                 why: format!(
                     "the security group {} in {} is not this owner's",
-                    named(&group),
+                    label(&group),
                     group.vpc
                 ),
                 hint: format!(
@@ -230,7 +230,7 @@ impl Ingress {
         let authorized = authorized.map_err(HostError::Ec2)?;
         if !authorized.made.is_empty() {
             let from: Vec<String> = found.from.iter().map(ToString::to_string).collect();
-            step.done(&format!("{} lets {} in", named(&group), from.join(", ")));
+            step.done(&format!("{} lets {} in", label(&group), from.join(", ")));
         }
         for warning in authorized.warnings {
             self.print_once(&warning);

@@ -51,7 +51,7 @@ pub(super) fn cloud(paths: &Paths) -> Result<Cloud, Failure> {
     Ok(Cloud {
         place: if is_real { Place::Folder } else { Place::Paper },
         machine: is_real.then_some(machine),
-        ..Cloud::of(ec2(&folder), timing, folder.clock(), paths)
+        ..Cloud::new(ec2(&folder), timing, folder.clock(), paths)
     })
 }
 

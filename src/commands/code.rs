@@ -31,7 +31,7 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let host = format!("{}{SUFFIX}", args.drive.word());
-    let program = found().ok_or_else(|| {
+    let program = find_program().ok_or_else(|| {
         let error = anyhow!("there is no program {PROGRAM} in PATH, which opens VS Code");
         Failure::new(Exit::Unavailable, error).hint(format!(
             "in VS Code \"Shell Command: Install '{PROGRAM}' command in PATH\" makes it; or \
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 }
 
 /// Where the program is.
-fn found() -> Option<PathBuf> {
+fn find_program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     let programs = std::env::split_paths(&folders).map(|folder| folder.join(PROGRAM));
     { programs }.find(|program| program.is_file())

@@ -159,7 +159,11 @@ async fn spot_role(ec2: &Ec2, is_folder: bool) -> Option<Check> {
 async fn quotas(ec2: &Ec2, is_folder: bool, findings: &mut Findings) {
     let mut quotas = Vec::new();
     for market in [Market::Spot, Market::OnDemand] {
-        quotas.extend(COUNTED.iter().filter_map(|name| Quota::of(name, market)));
+        quotas.extend(
+            COUNTED
+                .iter()
+                .filter_map(|name| Quota::for_type(name, market)),
+        );
     }
     quotas.dedup();
     let ask = |quota| {

@@ -155,7 +155,7 @@ async fn add_history(
             change.to.instance_type == row.kind.name && change.to.zone.0 == row.zone
         });
         let own: Vec<_> = own.map(|change| (change.since, change.to.price)).collect();
-        row.history = History::of(&own, start, end);
+        row.history = History::from_changes(&own, start, end);
     }
     Ok(())
 }

@@ -275,7 +275,7 @@ impl Run<'_> {
     }
 
     /// Fails with the reason if this place has no hosts.
-    fn has_hosts(&self) -> Result<(), &'static str> {
+    fn require_hosts(&self) -> Result<(), &'static str> {
         match self.cloud.place {
             Place::Aws | Place::Folder => Ok(()),
             Place::Endpoint if self.order.hosts => Ok(()),

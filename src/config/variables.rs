@@ -170,7 +170,11 @@ mod tests {
         (name == "HERE").then(|| "the caller's".into())
     }
 
-    fn of(files: &[PathBuf], variables: &[&str], is_strict: bool) -> anyhow::Result<Variables> {
+    fn collect(
+        files: &[PathBuf],
+        variables: &[&str],
+        is_strict: bool,
+    ) -> anyhow::Result<Variables> {
         let variables: Vec<String> = variables.iter().map(|it| (*it).to_owned()).collect();
         let mut all = Variables::default();
         let asked = Asked {
@@ -189,7 +193,7 @@ mod tests {
         let text =
             "\u{feff}# a comment\n\n  A=1\nB=\"quoted\" # not a comment\nHERE\nNOT_HERE\nC=\n";
         std::fs::write(&file, text).unwrap();
-        let all = of(std::slice::from_ref(&file), &["A=2=3"], true).unwrap();
+        let all = collect(std::slice::from_ref(&file), &["A=2=3"], true).unwrap();
         assert_eq!(
             all.script(),
             "export A='2=3'\nexport B='\"quoted\" # not a comment'\nexport C=''\n\
@@ -206,7 +210,7 @@ mod tests {
             ("#x\n #y\n\n  \nA", ""),
         ] {
             std::fs::write(&file, text).unwrap();
-            let all = of(std::slice::from_ref(&file), &[], false).unwrap();
+            let all = collect(std::slice::from_ref(&file), &[], false).unwrap();
             let all: Vec<String> = all.0.iter().map(|(k, v)| format!("{k}={v}")).collect();
             assert_eq!(all.join("|"), read, "{text:?}");
         }
@@ -218,7 +222,7 @@ mod tests {
             "=secret",
         ] {
             std::fs::write(&file, format!("fine=1\n{text}\n")).unwrap();
-            let refused = of(std::slice::from_ref(&file), &[], false).unwrap_err();
+            let refused = collect(std::slice::from_ref(&file), &[], false).unwrap_err();
             let error = format!("{refused:#}");
             assert!(error.contains("line 2: a variable"), "{error}");
             assert!(!error.contains("secret"), "{error}");
@@ -227,31 +231,31 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_not_there_is_left_out_or_refused() {
-        assert!(of(&[], &["NOT_HERE"], false).unwrap().is_empty());
-        let error = of(&[], &["NOT_HERE"], true).unwrap_err().to_string();
+        assert!(collect(&[], &["NOT_HERE"], false).unwrap().is_empty());
+        let error = collect(&[], &["NOT_HERE"], true).unwrap_err().to_string();
         assert_eq!(
             error,
             "-e names a variable that is not set in this environment"
         );
         for name in ["", "=x"] {
-            assert!(of(&[], &[name], false).is_err(), "{name}");
+            assert!(collect(&[], &[name], false).is_err(), "{name}");
         }
         let long = format!("A={}", "x".repeat(LONGEST_WORD - 3));
-        assert!(of(&[], &[&long], true).is_ok());
-        let error = of(&[], &[&format!("{long}x")], true).unwrap_err();
+        assert!(collect(&[], &[&long], true).is_ok());
+        let error = collect(&[], &[&format!("{long}x")], true).unwrap_err();
         assert!(error.to_string().contains("131072"), "{error}");
     }
 
     #[test]
     fn values_are_not_in_its_debug_form() {
-        let all = of(&[], &["TOKEN=secret"], true).unwrap();
+        let all = collect(&[], &["TOKEN=secret"], true).unwrap();
         assert_eq!(format!("{all:?}"), "{\"TOKEN\"}");
     }
 
     #[test]
     fn a_shell_reads_every_value_as_it_is() {
         let value = "it's \"a\" $HOME `id` \\ * ~\n two\tlines ;&|";
-        let all = of(&[], &[&format!("V={value}")], true).unwrap();
+        let all = collect(&[], &[&format!("V={value}")], true).unwrap();
         let script = format!("{}printf %s \"$V\"", all.script());
         let output = std::process::Command::new("sh")
             .args(["-c", &script])
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn names_that_no_shell_has_reach_the_command_too() {
         let names = ["my.env=it's 1", "A-B=2", "9 c=3", "-x=4", "FINE=5"];
-        let script = of(&[], &names, true).unwrap().script();
+        let script = collect(&[], &names, true).unwrap().script();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("variables");
         std::fs::write(&file, script).unwrap();

@@ -23,12 +23,12 @@ pub(super) fn order(volume: &SeenVolume, blank: bool) -> MountOrder {
         uuid: volume.uuid,
         size: Some(u64::from(volume.size) << 30),
         dirty_bytes: unwritten(volume.throughput),
-        ..found(&volume.id, volume.generation)
+        ..order_for_mounted(&volume.id, volume.generation)
     }
 }
 
 /// An order for a volume that is mounted already, of which no more is known.
-pub(crate) fn found(volume: &VolumeId, generation: Generation) -> MountOrder {
+pub(crate) fn order_for_mounted(volume: &VolumeId, generation: Generation) -> MountOrder {
     MountOrder {
         volume: volume.clone(),
         generation,

@@ -40,7 +40,7 @@ impl Reached {
     pub(super) async fn by(offer: &Offer, error: &Error, ec2: &Ec2) -> Self {
         let name = &offer.pool.instance_type;
         let market = offer.pool.market;
-        let quota = Quota::of(name, market);
+        let quota = Quota::for_type(name, market);
         let limit = match (stated(&error.message), quota) {
             (None, Some(quota)) => {
                 let asked = timeout(ANSWER, ec2.quota(quota)).await;
@@ -68,7 +68,7 @@ impl Reached {
     pub(super) fn applies_to(&self, offer: &Offer) -> bool {
         let family = |name: &str| name.split('.').next().map(str::to_owned);
         let (theirs, market) = (&offer.pool.instance_type, offer.pool.market);
-        let is_same = match (self.quota, Quota::of(theirs, market)) {
+        let is_same = match (self.quota, Quota::for_type(theirs, market)) {
             (None, None) => family(&self.instance_type) == family(theirs),
             (own, other) => own == other,
         };

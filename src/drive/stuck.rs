@@ -202,7 +202,7 @@ impl Serialize for Thing {
 impl Left {
     /// All resources of the drive that are billed, by this sweep.
     #[must_use]
-    pub fn of(seen: &Observed) -> Self {
+    pub fn from_observed(seen: &Observed) -> Self {
         let instances = seen
             .instances
             .iter()

@@ -104,7 +104,7 @@ const FAMILIES: &[Row] = &[
 impl Quota {
     /// The quota that a type counts against in a market, if it is known.
     #[must_use]
-    pub fn of(instance_type: &str, market: Market) -> Option<Self> {
+    pub fn for_type(instance_type: &str, market: Market) -> Option<Self> {
         let family = instance_type.split('.').next().unwrap_or_default();
         let end = family.find(|letter: char| !letter.is_ascii_lowercase());
         let letters = &family[..end.unwrap_or(family.len())];
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_type_counts_against_the_quota_of_its_family() {
-        let code = |name, market| Quota::of(name, market).map(|quota| quota.code);
+        let code = |name, market| Quota::for_type(name, market).map(|quota| quota.code);
         for (name, spot, on_demand) in [
             ("m5.large", Some("L-34B43A08"), Some("L-1216C47A")),
             ("c7i-flex.large", Some("L-34B43A08"), Some("L-1216C47A")),

@@ -97,7 +97,7 @@ async fn answer_all(offered: &mut Offered, socket: &Path) {
         let Opened { channel, place } = tokio::select! {
             Some(opened) = offered.opened.recv() => opened,
             Some(_) = connections.join_next() => continue,
-            _ = offered.ssh.ended() => return,
+            _ = offered.ssh.wait_for_end() => return,
             message = offered.session.messages.wait() => match message {
                 Some(ChannelMsg::Close) | None => return,
                 Some(_) => continue,

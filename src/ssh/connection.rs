@@ -367,7 +367,7 @@ impl Ssh {
     }
 
     /// Waits until the connection has ended; the reason.
-    pub async fn ended(&self) -> String {
+    pub async fn wait_for_end(&self) -> String {
         self.connection.end.reason().await
     }
 
@@ -386,7 +386,7 @@ impl Ssh {
     /// Why a session ended without an exit status: the connection's end, or the host closed it.
     pub(crate) async fn why_ended(&self) -> SshError {
         // The channel's end is seen just before the connection's.
-        let reason = tokio::time::timeout(Duration::from_secs(1), self.ended())
+        let reason = tokio::time::timeout(Duration::from_secs(1), self.wait_for_end())
             .await
             .unwrap_or_else(|_| "the host closed the session without an exit status".to_owned());
         SshError::Lost(self.address(), reason)

@@ -190,7 +190,7 @@ async fn relay_all(
             accepted = accepting => Some(accepted),
             () = traffic.over(), if listeners.is_some() => None,
             Some(_) = connections.join_next() => continue,
-            _ = routes.outer().ended() => return,
+            _ = routes.outer().wait_for_end() => return,
         };
         let Some(accepted) = accepted else {
             *listeners = None;

@@ -44,7 +44,7 @@ pub async fn pipe(connection: DedicatedConnection, command: &str) -> Result<Shel
             () = &mut sending, if !is_sent => is_sent = true,
             // As SIGPIPE would end it locally.
             () = output.failed() => break ShellExit::Signal { number: 13 },
-            reason = beside.ended() => break ShellExit::Lost(reason),
+            reason = beside.wait_for_end() => break ShellExit::Lost(reason),
             message = messages.wait() => match message {
                 Some(ChannelMsg::Data { data }) => output.push(data),
                 Some(ChannelMsg::ExtendedData { data, .. }) => errors.push(data),

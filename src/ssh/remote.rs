@@ -165,8 +165,8 @@ async fn relay_all(inside: &mut InnerConnection, to: &Here, traffic: &Traffic) {
                 continue;
             }
             Some(_) = connections.join_next() => continue,
-            _ = inside.inner.ended() => return,
-            _ = inside.outer.ended() => return,
+            _ = inside.inner.wait_for_end() => return,
+            _ = inside.outer.wait_for_end() => return,
         };
         let Opened { channel, place } = opened;
         let session = inside.inner.accepted(channel);

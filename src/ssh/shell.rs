@@ -175,7 +175,7 @@ impl Shell {
                         Ends::Pipes(pipes) => pipes.carry(session, rest, &ssh).await,
                     }
                 } => exit,
-                reason = beside.ended() => ShellExit::Lost(reason),
+                reason = beside.wait_for_end() => ShellExit::Lost(reason),
             };
             let is_lost = matches!(exit, ShellExit::Lost(_));
             match local {

@@ -81,7 +81,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
             let timing = Timing::local(Delays::new(xdrive::local::Preset::Fast).settle());
             let clock = Clock::system();
             let ec2 = Ec2::of_account(&Account::default(), clock.clone()).await;
-            Cloud::of(ec2.map_err(anyhow::Error::from)?, timing, &clock, &paths)
+            Cloud::new(ec2.map_err(anyhow::Error::from)?, timing, &clock, &paths)
         } else {
             Cloud::open(&Which::Local, &paths).await?
         };

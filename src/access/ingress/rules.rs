@@ -120,7 +120,7 @@ impl Plan {
                 Err(error) => authorized.warnings.push(format!(
                     "could not renew the date of the rule for {} in {}: {error}",
                     rule.from,
-                    named(group)
+                    label(group)
                 )),
             }
         }
@@ -140,7 +140,7 @@ impl Plan {
     async fn revoke(&self, group: &Group, rules: &[&Rule], authorized: &mut Authorized) {
         for rule in rules {
             if let Err(error) = self.ec2.revoke(&group.id, rule.from).await {
-                let warning = format!("{} still lets {} in: {error}", named(group), rule.from);
+                let warning = format!("{} still lets {} in: {error}", label(group), rule.from);
                 authorized.warnings.push(warning);
             }
         }
@@ -187,7 +187,7 @@ pub(super) fn group_name(owner: &str) -> String {
 }
 
 /// A group for people: its name, then its id.
-pub(super) fn named(group: &Group) -> String {
+pub(super) fn label(group: &Group) -> String {
     format!("{} ({})", group.name, group.id)
 }
 

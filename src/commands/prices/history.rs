@@ -47,7 +47,7 @@ impl Span {
 impl History {
     /// The history from `start` to `end` with these changes, the oldest first; none if no price was
     /// in force then.
-    pub(super) fn of(
+    pub(super) fn from_changes(
         changes: &[(Timestamp, Price)],
         start: Timestamp,
         end: Timestamp,
@@ -159,7 +159,7 @@ mod tests {
             .iter()
             .map(|(since, price)| (hour(*since), price.parse().unwrap()))
             .collect();
-        History::of(&changes, hour(0), hour(8))
+        History::from_changes(&changes, hour(0), hour(8))
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl What {
     fn refused(self, run: &Run<'_>) -> Option<&'static str> {
         let place = run.cloud.place;
         let is_folder = place == Place::Folder;
-        match (run.has_hosts(), self) {
+        match (run.require_hosts(), self) {
             (Err(why), _) => Some(why),
             (Ok(()), Self::Arm64) if is_folder && NATIVE == Arch::X86_64 => {
                 Some("this computer is x86_64, and so are its instances")

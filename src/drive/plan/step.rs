@@ -339,7 +339,7 @@ impl View<'_> {
         }
         Next::Stuck(Stuck {
             why,
-            left: Left::of(self.seen),
+            left: Left::from_observed(self.seen),
         })
     }
 

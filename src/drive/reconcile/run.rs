@@ -97,9 +97,9 @@ impl Run {
             }
             let next = plan(&self.goal, &seen, with.clock.boot(), &with.timing);
             // What is billed before the steps, and after them with what they made.
-            self.left = Left::of(&seen).and_made(&with.overlay);
+            self.left = Left::from_observed(&seen).and_made(&with.overlay);
             let outcome = self.follow(next, &seen, with, interrupts).await;
-            self.left = Left::of(&seen).and_made(&with.overlay);
+            self.left = Left::from_observed(&seen).and_made(&with.overlay);
             with.left.clone_from(&self.left);
             if let Some(outcome) = outcome {
                 return outcome;
@@ -121,7 +121,7 @@ impl Run {
                 || (matches!(next, Next::Do(_)) && self.goal.goes_on_later());
             if may_stop && !is_running {
                 self.report_waiting(None, seen, with);
-                return Some(self.conclude(Outcome::StoppedWaiting(Left::of(seen))));
+                return Some(self.conclude(Outcome::StoppedWaiting(Left::from_observed(seen))));
             }
             if !self.is_answered && is_running && matches!(next, Next::Do(_) | Next::Wait(..)) {
                 self.is_answered = true;
@@ -207,7 +207,7 @@ impl Run {
                         return self.end(match error {
                             RunError::Stuck(why) => Verdict::Stuck(Stuck {
                                 why,
-                                left: Left::of(seen),
+                                left: Left::from_observed(seen),
                             }),
                             error => Verdict::Failed(error),
                         });
@@ -360,7 +360,7 @@ impl Run {
                 let took_none =
                     with.overlay.snapshots.is_empty() && with.overlay.me.attempts.is_empty();
                 let unwound = self.goal == Goal::Ended && took_none;
-                let left = Left::of(seen);
+                let left = Left::from_observed(seen);
                 Some(self.conclude(if unwound {
                     Outcome::Unwound { left }
                 } else {

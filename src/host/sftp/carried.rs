@@ -57,7 +57,7 @@ pub(super) async fn carry(
         }
     }
     drop(sender);
-    let ended = tokio::time::timeout(BEHIND, ssh.ended()).await;
+    let ended = tokio::time::timeout(BEHIND, ssh.wait_for_end()).await;
     let ended = ended.unwrap_or_else(|_| {
         let words = String::from_utf8_lossy(&words);
         let last = words.trim().lines().next_back();

@@ -222,6 +222,6 @@ async fn a_lost_connection_is_reported_and_leaves_no_caller_waiting() {
     let error = tokio::time::timeout(super::DEADLINE, command).await;
     let error = error.unwrap().unwrap().unwrap_err();
     assert!(matches!(error, SshError::Lost(..)), "{error}");
-    assert!(!ssh.ended().await.is_empty());
+    assert!(!ssh.wait_for_end().await.is_empty());
     assert!(ssh.run("true", b"").await.is_err());
 }

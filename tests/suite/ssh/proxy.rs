@@ -142,6 +142,6 @@ async fn a_command_that_dies_ends_its_connection() {
     let group = Pid::from_raw(group).unwrap();
     assert_eq!(getpgid(Some(group)).unwrap(), group);
     kill_process_group(group, Signal::KILL).unwrap();
-    timeout(DEADLINE, ssh.ended()).await.unwrap();
+    timeout(DEADLINE, ssh.wait_for_end()).await.unwrap();
     assert!(ssh.run("true", b"").await.is_err());
 }

@@ -296,7 +296,7 @@ fn session(cli: Cli) -> Result<u8, Failure> {
     runtime.block_on(async {
         let clock = Clock::system();
         let ec2 = Ec2::of_account(&Named::default(), clock.clone()).await;
-        let cloud = Cloud::of(ec2.unwrap(), timing, &clock, &paths);
+        let cloud = Cloud::new(ec2.unwrap(), timing, &clock, &paths);
         match cli.command {
             cli::Command::Drive(DriveCommand::Connect(typed)) => {
                 let request = xdrive::commands::connect::request(*typed, &paths)?;

@@ -22,7 +22,7 @@ async fn a_link_that_dies_silently_is_noticed_after_four_unanswered_keepalives()
     // From here on tokio's time advances whenever all tasks wait.
     tokio::time::pause();
     let start = tokio::time::Instant::now();
-    let reason = ssh.ended().await;
+    let reason = ssh.wait_for_end().await;
     assert_eq!(reason, "no answer for 20 seconds");
     let seconds = start.elapsed().as_secs();
     assert!((15..=20).contains(&seconds), "{seconds} s");
