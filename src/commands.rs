@@ -48,7 +48,7 @@ use crate::report::{self, Text};
 use crate::session::{Idle, Named, Request};
 use crate::ssh::UserKey;
 
-/// What every command gets from the global flags.
+/// The part of the global flags that every command gets.
 #[derive(Debug)]
 pub struct Context {
     /// The EC2 that flags name, if they do.
@@ -66,8 +66,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// What the flags say: `is_local` if the EC2 in a folder was asked for, else the `account`, if
-    /// they name one.
+    /// The context that the flags describe: `is_local` if the EC2 in a folder was asked for, else
+    /// the `account`, if they name one.
     #[must_use]
     pub fn of(is_local: bool, account: Account, local_dir: Option<PathBuf>) -> Self {
         let is_named = account.profile.is_some() || account.region.is_some();

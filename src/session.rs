@@ -1,4 +1,4 @@
-//! One session, top to bottom: prepare the drive, run in it, save it.
+//! A session, top to bottom: prepare the drive, run in it, save it.
 //!
 //! ```text
 //! ready ──▶ container ──▶ shell or command ──▶ save

@@ -177,8 +177,8 @@ async fn list(
         .map_err(|error| Failure::from(anyhow::Error::new(error).context("cannot write the list")))
 }
 
-/// Everything that carries a drive's tag, drive by drive. A drive of which nothing is billed is
-/// left out: it is what an undone launch leaves behind for a minute.
+/// Lists all resources that carry a drive's tag, drive by drive. A drive of which nothing is billed
+/// is left out: it is what an undone launch leaves behind for a minute.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     let (all, backups) = cloud.ec2.everything_and_backups().await?;
     let (instances, volumes, snapshots) = all;
@@ -434,7 +434,7 @@ impl Row {
 }
 
 impl Row {
-    /// Somebody else's backup: it has no part in the drive, nor in its cost.
+    /// The row of somebody else's backup, which has no part in the drive, nor in its cost.
     fn of_backup(snapshot: &Snapshot) -> Self {
         Self {
             kind: BACKUP,

@@ -186,7 +186,7 @@ fn write_plot(
     })
 }
 
-/// Such as `the last 30 days`.
+/// The last days in words, such as `the last 30 days`.
 fn last(days: u8) -> String {
     match days {
         1 => "the last day".to_owned(),
@@ -194,8 +194,8 @@ fn last(days: u8) -> String {
     }
 }
 
-/// What a connect would launch, each with its architecture if only one is of use; and a line on
-/// where that comes from.
+/// The types or resources that a connect would launch, each with its architecture if only one is of
+/// use; and a line on where that comes from.
 async fn wanted(
     cloud: &Cloud,
     config: &Config,

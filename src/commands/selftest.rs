@@ -110,7 +110,7 @@ pub struct Args {
     pub reach: Reach,
 }
 
-/// What a selftest is to do.
+/// The scope of a selftest.
 #[derive(Debug)]
 struct Order {
     /// The most that may be spent.
@@ -172,7 +172,7 @@ struct Run<'a> {
     lines: Lines,
     report: Report,
     signals: Signals,
-    /// What could not be deleted.
+    /// The resources that could not be deleted.
     left: Vec<String>,
     interrupted: Option<End>,
 }

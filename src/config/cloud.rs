@@ -1,4 +1,4 @@
-//! Which EC2 is worked on where no flag says so: by the environment, else by the configuration file.
+//! The choice of EC2 where no flag makes it: by the environment, else by the configuration file.
 
 use anyhow::anyhow;
 use serde::Deserialize;

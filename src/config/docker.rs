@@ -25,7 +25,8 @@ use crate::host::registry::RegistryLogin;
 /// How long a helper may take: it may ask its user for a password.
 const HELPER: Duration = Duration::from_mins(1);
 
-/// What a helper prints where it has no login (docker-credential-helpers, `credentials/error.go`).
+/// The output of a helper where it has no login (docker-credential-helpers,
+/// `credentials/error.go`).
 const NONE: &str = "credentials not found in native keychain";
 
 /// The user's name of a login whose secret is a token (docker-credential-helpers, README).
@@ -34,7 +35,7 @@ const TOKEN: &str = "<token>";
 /// Where docker's client has its logins.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DockerLogins {
-    /// Its settings; none without a home.
+    /// The settings of docker's client; none without a home.
     file: Option<PathBuf>,
     /// Logins of the environment, in the form of those settings.
     environment: Option<String>,
@@ -49,7 +50,7 @@ pub struct FoundLogin {
     pub source: String,
 }
 
-/// What is read of the settings.
+/// The settings that are read.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Settings {
@@ -70,7 +71,7 @@ struct Entry {
     registrytoken: String,
 }
 
-/// What a helper prints.
+/// The output of a helper.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Stored {
@@ -87,7 +88,7 @@ impl fmt::Debug for DockerLogins {
 }
 
 impl DockerLogins {
-    /// Those of the user who has these variables.
+    /// Finds the logins of the user who has these variables.
     #[must_use]
     pub fn of(caller: &dyn Fn(&str) -> Option<OsString>) -> Self {
         let set = |name: &str| caller(name).filter(|value| !value.is_empty());
@@ -133,7 +134,7 @@ impl DockerLogins {
 }
 
 impl FoundLogin {
-    /// Whose it is, and from where: `the login of ada from FILE`.
+    /// The login in words, by its user and its source: `the login of ada from FILE`.
     #[must_use]
     pub fn description(&self) -> String {
         let FoundLogin { login, source } = self;

@@ -11,13 +11,13 @@ pub const LOCAL: &str = "XDRIVE_LOCAL";
 pub const LOCAL_DIR: &str = "XDRIVE_LOCAL_DIR";
 /// Where xdrive keeps what can be made again.
 pub const CACHE: &str = "XDRIVE_CACHE";
-/// What is logged.
+/// The events to log.
 pub const LOG: &str = "XDRIVE_LOG";
 /// Where the caller's SSH agent listens.
 pub const AGENT: &str = "SSH_AUTH_SOCK";
 /// The folder of the settings of docker's client.
 pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
-/// Logins at registries, as those settings have them, which outrank them.
+/// The registry logins in the format of docker's config.json, which outrank the file.
 pub const DOCKER_AUTH_CONFIG: &str = "DOCKER_AUTH_CONFIG";
 /// The program that shows long help.
 pub const PAGER: &str = "PAGER";

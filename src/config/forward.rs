@@ -27,7 +27,7 @@ pub struct Forwarding {
 /// The forward that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidForwarding {
-    /// It has another number of parts.
+    /// The forward has a wrong number of parts.
     #[error("it is not [BIND:]PORT[:HOST:PORT], such as 6006 or 8080:localhost:80")]
     Parts,
     /// A part is no port.
@@ -148,7 +148,7 @@ impl fmt::Display for Forwarding {
 }
 
 impl Forwarding {
-    /// The same port at both ends, on the loopback addresses.
+    /// Forwards a port to the same one, on the loopback addresses.
     #[must_use]
     pub fn of(port: u16) -> Self {
         Self {

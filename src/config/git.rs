@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-/// Who the caller is for Git. One of the two may be missing, but not both.
+/// The caller's name and address for Git. One of the two may be missing, but not both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitUser {
     name: Option<String>,

@@ -11,7 +11,8 @@ use super::Paths;
 use crate::ids::{DriveIn, DriveName};
 use crate::ssh::PublicHostKey;
 
-/// What OpenSSH's client calls a drive, or a container of it: its word, with this behind it.
+/// The suffix behind a drive's word, or a container's, that makes the host name for OpenSSH's
+/// client.
 pub const SUFFIX: &str = ".xdrive";
 
 /// The folder of these files.

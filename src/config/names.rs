@@ -17,7 +17,7 @@ use crate::ids::DriveName;
 pub struct Names(PathBuf);
 
 impl Names {
-    /// Those of the EC2 for which xdrive is called by `command`.
+    /// The file of the EC2 for which xdrive is called by `command`.
     #[must_use]
     pub fn of(paths: &Paths, command: &str) -> Self {
         let digest = Sha256::digest(format!("{}\n{command}", paths.local_dir.display()));

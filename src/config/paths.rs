@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 pub struct Paths {
     /// The configuration file.
     pub config: PathBuf,
-    /// This laptop's private SSH key.
+    /// The laptop's private SSH key.
     pub key: PathBuf,
     /// The state of the EC2 in a folder.
     pub local_dir: PathBuf,
@@ -24,11 +24,11 @@ pub struct Paths {
     pub local_cache: PathBuf,
     /// The names of drives, kept for completions.
     pub names: PathBuf,
-    /// What `xdrive ssh-config` writes for OpenSSH's client.
+    /// The file that `xdrive ssh-config` writes for OpenSSH's client.
     pub ssh_config: PathBuf,
     /// The folder of the host keys for that client.
     pub known_hosts: PathBuf,
-    /// That client's own configuration.
+    /// The own configuration of that client.
     pub users_ssh_config: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the container has of the host, in the configuration file.
+//! The parts of the host that the container has, in the configuration file.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};

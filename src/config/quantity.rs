@@ -111,7 +111,7 @@ impl Invalid {
         }
     }
 
-    /// What can be typed in its place, if the reason does not say it.
+    /// The value to type in its place, if the reason does not say it.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()

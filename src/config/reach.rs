@@ -16,7 +16,7 @@ pub struct Reach {
     pub proxy: Option<ProxyCommand>,
 }
 
-/// One of something, or several.
+/// A value, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Several<T> {

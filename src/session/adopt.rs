@@ -20,13 +20,13 @@ use crate::ids::{DriveName, SnapshotId};
 use crate::launch::offers::dollars;
 use crate::ssh::UserKey;
 
-/// What a look into a snapshot showed.
+/// The result of a look into a snapshot.
 enum Look {
     /// An ext4, and how it was left.
     Ext4(SnapshotKind),
-    /// Something else.
+    /// Not an ext4: the text says what instead.
     Other(String),
-    /// Nothing: it could not be read, for this reason.
+    /// Not read, for this reason.
     Unread(String),
 }
 

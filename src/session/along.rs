@@ -1,5 +1,5 @@
-//! What a session brings along into its container, besides ports: variables, the SSH agent of this
-//! computer, Git's identity, and AWS credentials.
+//! The things that a session brings along into its container, besides ports: variables, the SSH
+//! agent of this computer, Git's identity, and AWS credentials.
 //!
 //! It is there before the shell or command begins, and as long as the session lasts. Nothing of it
 //! is on the drive: what has to be written is on the container's tmpfs.
@@ -17,7 +17,7 @@ use crate::host::container::{Came, git_file};
 use crate::ids::SessionId;
 use crate::ssh::agent::AgentForward;
 
-/// What leads from the container to this computer. Dropping it ends that.
+/// The ways from the container to this computer: agent and credentials. Dropping it ends them.
 #[derive(Default)]
 pub(super) struct Along {
     agent: Option<AgentForward>,

@@ -182,10 +182,10 @@ fn vendor() -> Option<String> {
     std::fs::read_to_string("/sys/class/dmi/id/sys_vendor").ok()
 }
 
-/// What else the reading costs, as the end of a sentence: AWS bills what leaves it for the internet, but
-/// not what goes to EC2 in the same region (EBS user guide, *Pricing for EBS direct APIs*; EC2 On-Demand
-/// pricing, *Data transfer*). `vendor` is the maker of this computer (EC2 user guide, *Identify EC2
-/// instances*).
+/// The other cost of the reading, as the end of a sentence: AWS bills what leaves it for the
+/// internet, but not what goes to EC2 in the same region (EBS user guide, *Pricing for EBS direct
+/// APIs*; EC2 On-Demand pricing, *Data transfer*). `vendor` is the maker of this computer (EC2 user
+/// guide, *Identify EC2 instances*).
 fn transfer_words(is_aws: bool, vendor: Option<&str>) -> &'static str {
     let is_here = vendor.is_some_and(|vendor| vendor.trim() == "Amazon EC2");
     if is_aws && !is_here {

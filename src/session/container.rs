@@ -29,7 +29,7 @@ use super::start::{Asked, came, described, first_image, image, left_in, start_na
 use super::{browser, build, container_failure, gpu};
 use crate::access::Ready;
 
-/// What is printed where the container has Docker's socket.
+/// The warning where the container has Docker's socket.
 const DOCKER: &str = "Docker's socket is in the container (--docker): whoever reaches it is root on the \
      instance, with its role and all of the drive; --no-docker takes it away";
 

@@ -35,8 +35,8 @@ pub(super) enum Interruption {
     },
     /// Without a notice that arrived: EC2 says afterwards that it took it.
     Taken,
-    /// It is gone, and EC2 does not say that it took it. The failure is reported if the session does
-    /// not resume.
+    /// The instance is gone, and EC2 does not say that it took it. The failure is reported if the
+    /// session does not resume.
     Gone(Failure),
 }
 

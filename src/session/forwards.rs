@@ -60,7 +60,7 @@ impl Forwards {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// What Enter alone takes in the line of `~C` that begins; empty if there is nothing.
+    /// The forward that Enter alone takes in the line of `~C` that begins; empty if there is none.
     pub(super) fn prompt(&self) -> String {
         self.table().offers.prompt().unwrap_or_default()
     }
@@ -205,8 +205,8 @@ impl Forwards {
         }
     }
 
-    /// What the next container gets: all that is open now, on the ports of this computer that it
-    /// has, and what could not be opened here.
+    /// Puts into `options` the forwards for the next container: all that are open now, on the ports
+    /// of this computer that they have, and those that could not be opened here.
     pub(super) fn keep_in(&self, options: &mut Options) {
         let table = self.table();
         if table.entrance.is_some() {

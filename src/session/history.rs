@@ -1,4 +1,4 @@
-//! What is recorded of a drive's generations, and the notes on them.
+//! The record of a drive's generations, and the notes on them.
 
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ pub(crate) struct Saved {
     /// When it was taken.
     pub(crate) taken: Timestamp,
     pub(crate) record: Record,
-    /// What it is a copy of, if the drive began with it.
+    /// The original of the copy, if the drive began with it.
     pub(crate) forked_from: Option<String>,
     /// How much of it differs from the last final one before, in bytes, if that is known.
     pub(crate) differs: Option<u64>,

@@ -295,7 +295,7 @@ pub(super) fn run_failure(error: RunError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// What is still billed, a line each.
+/// The resources that are still billed, a line each.
 fn listed(left: &Left) -> String {
     let mut lines = String::new();
     for thing in &left.0 {

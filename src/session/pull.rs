@@ -12,9 +12,9 @@ use crate::host::scripts::{Host, Image};
 use crate::ids::ImageReference;
 use crate::report::Report;
 
-/// What is known of this computer's login at a registry.
+/// The known state of this computer's login at a registry.
 enum Known {
-    /// This one.
+    /// The login.
     Login(FoundLogin),
     /// There is none.
     Nothing,
@@ -134,7 +134,7 @@ impl Known {
         }
     }
 
-    /// What helps where the registry wants another login.
+    /// The remedy where the registry wants another login.
     fn hint(&self, reference: &str) -> String {
         let login = login_command(server(reference));
         let first = match self {

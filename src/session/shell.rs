@@ -94,7 +94,7 @@ pub(super) async fn run_shell(
     }
 }
 
-/// What runs in a terminal: a command, or a shell if it is empty.
+/// The program to run in a terminal: a command, or a shell if it is empty.
 pub(super) struct InTerminal<'a> {
     pub(super) command: &'a [String],
     /// How long the command may take to end when its instance is taken.
@@ -116,7 +116,7 @@ pub(super) struct Piped {
     pub(super) is_detached: bool,
     /// Whether it gets this process's standard input: another try would miss what one has read.
     pub(super) has_input: bool,
-    /// What of that does not reach it.
+    /// The input that was read and that the host has not confirmed yet.
     pub(super) unconfirmed: Unconfirmed,
     /// The command that attaches to it, for hints.
     pub(super) attach: String,

@@ -17,7 +17,8 @@ use crate::report::Report;
 
 /// The image that a container is to be made from, by who names it.
 pub(super) enum Asked<'a> {
-    /// This computer: its user, by a flag or the configuration, or xdrive's own default.
+    /// The image of this computer: named by its user, by a flag or the configuration, or xdrive's
+    /// own default.
     Here(&'a str),
     /// A tag of the drive's.
     Tag(ImageReference),

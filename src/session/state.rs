@@ -45,13 +45,13 @@ pub(super) struct Session {
     pub(super) speed: Rc<Cell<Speed>>,
     /// The drive's own settings, as they were read from its tags; none until the drive was checked.
     pub(super) recorded: Settings,
-    /// What may be launched; none until the drive was checked, and for `stop`.
+    /// The terms of a launch; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
     /// Jupyter's port on this computer, once it is open.
     pub(super) port: Option<u16>,
     /// The command that it is for, once that has an id; none for a shell.
     pub(super) command: Option<CommandId>,
-    /// What of this process's standard input does not reach it.
+    /// The input read from standard input and not yet confirmed by the host.
     pub(super) unconfirmed: Unconfirmed,
     /// When the first try of a run was started.
     pub(super) first_try: Option<BootTime>,

@@ -112,7 +112,7 @@ pub(super) fn rule(lease: Duration) -> String {
 /// The answer to `~d`.
 pub(super) const STAYS: &str = "a session that saves nothing is not left running: exit ends it";
 
-/// What is there beside the drive's snapshots, for the end of a line.
+/// The resources that are there beside the drive's snapshots, for the end of a line.
 fn not_gone(left: Left) -> String {
     let left = left.besides_snapshots().0;
     let things = left.iter().map(|thing| format!("\n  left: {thing}"));

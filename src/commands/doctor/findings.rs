@@ -1,4 +1,4 @@
-//! What the checks found, as text of at most 80 columns and as JSON.
+//! The findings of the checks, as text of at most 80 columns and as JSON.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ const INDENT: usize = 19;
 /// The result of a check.
 pub(super) enum Check {
     Ok(String),
-    /// What is wrong, and a hint.
+    /// The fault, and a hint.
     No(String, Option<String>),
     /// Why it cannot be known.
     Unknown(String),

@@ -11,7 +11,7 @@ use crate::report::{Report, Step, Text};
 use crate::session;
 use crate::signals::{End, Job, Signal, Signals};
 
-/// What it takes, measured on two cores that are not busy with anything else.
+/// The cost of the setup, measured on two cores that are not busy with anything else.
 const COST: &str = "about two minutes, 250 MB to download, 1 GB to keep";
 
 /// Builds what is not there. Returns the exit code: 0, or that of the signal that ended it.

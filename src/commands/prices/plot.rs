@@ -27,7 +27,7 @@ const COLOURS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
 
-/// What words and axes are drawn in.
+/// The colour of words and axes.
 const INK: &str = "#444444";
 
 /// About so many marks on each axis.

@@ -11,7 +11,7 @@ use crate::ec2::Price;
 /// How long an instance may live at most.
 const LONGEST: Duration = Duration::from_mins(55);
 
-/// What an instance costs besides its price, in US dollars: an address and two disks for an hour,
+/// The cost of an instance besides its price, in US dollars: an address and two disks for an hour,
 /// and a snapshot until it is deleted.
 const BESIDE: f64 = 0.012;
 

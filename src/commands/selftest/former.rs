@@ -10,7 +10,8 @@ use crate::ec2::Ownership;
 use crate::ids::DriveName;
 use crate::session;
 
-/// Discards them, without those whose instance has a lease that lasts: they are another run's.
+/// Deletes the drives that former selftests left. Keeps those whose instance has a valid lease:
+/// another run uses them.
 pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
     let (instances, volumes, snapshots) = match run.cloud.ec2.everything().await {
         Ok(all) => all,

@@ -27,7 +27,7 @@ const LEASE: Duration = Duration::from_mins(15);
 /// The bid as a multiple of the lowest price now: another zone, or a minute later, may cost more.
 const BID: f64 = 1.5;
 
-/// What a host is launched to check.
+/// The subject of a host's check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     /// The usual host.
@@ -99,7 +99,7 @@ impl What {
         }
     }
 
-    /// Its architecture.
+    /// The architecture of the host.
     fn arch(self) -> ArchChoice {
         match (self, NATIVE) {
             (Self::Gpu, _) => ArchChoice::X86_64,

@@ -33,11 +33,11 @@ const ASK: Duration = Duration::from_secs(3);
 /// The result of interrupting the instance.
 #[derive(Debug)]
 pub(super) enum Injected {
-    /// It was interrupted; the beginning of its line, which names the cause.
+    /// The instance was interrupted; the beginning of its line, which names the cause.
     Done(String),
     /// The session was over before.
     Nothing,
-    /// It is not allowed, or not possible.
+    /// An interruption is not allowed, or not possible.
     NotAsked(String),
     Failed(Failure),
 }

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use crate::host::ports::Listener;
 
-/// What listens in the container and is not forwarded.
+/// The ports that listen in the container and are not forwarded.
 #[derive(Debug, Default)]
 pub(super) struct Offers {
     /// The ports that are offered no more; none before the first look.
     known: Option<BTreeSet<u16>>,
-    /// What was offered, and not taken.
+    /// The ports that were offered, and not taken.
     open: Vec<Offer>,
     /// The ports that the last prompt showed.
     prompted: Vec<u16>,
@@ -95,7 +95,7 @@ impl Offers {
         self.open.retain(|it| it.listener.port != port);
     }
 
-    /// What stands, a line each.
+    /// The offers that stand, a line each.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.open.iter().filter(|it| it.stands).map(|it| {
             let (program, port) = (it.listener.name(), it.listener.port);

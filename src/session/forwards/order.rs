@@ -1,4 +1,4 @@
-//! What a line of `~C` asks for, in the words of ssh's command line.
+//! The order in a line of `~C`, in the words of ssh's command line.
 
 use crate::config::Forwarding;
 
@@ -22,7 +22,7 @@ pub(super) enum Order {
     Help,
 }
 
-/// Which way a forward leads.
+/// The direction of a forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From this computer into the container.

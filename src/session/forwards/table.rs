@@ -32,7 +32,7 @@ pub(super) struct Entry<F> {
     pub(super) wanted: Forwarding,
 }
 
-/// What opens forwards into one container.
+/// The connection over which forwards into a container are opened.
 #[derive(Clone)]
 pub(super) struct Entrance {
     pub(super) ssh: Ssh,

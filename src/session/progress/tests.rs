@@ -56,7 +56,7 @@ fn who() -> Identity {
     }
 }
 
-/// What a session with these resources observes.
+/// The observation of a session with these resources.
 fn seen(instances: Vec<Instance>, volumes: Vec<Volume>, snapshots: Vec<Snapshot>) -> Observed {
     let now: BootTime = Clock::system().boot();
     let sweep = Sweep {
