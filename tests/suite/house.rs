@@ -6,6 +6,7 @@ mod debug;
 mod fuzzing;
 mod orders;
 mod promises;
+mod sentences;
 
 use std::fs;
 use std::path::{Path, PathBuf};
