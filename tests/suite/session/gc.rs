@@ -17,14 +17,16 @@ use super::site::Site;
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn gc_finishes_what_is_unused_and_prints_beforehand_what_it_would_do() {
-    let site = Site::new();
-    site.run(&["gc"])
+    let empty = Site::new();
+    empty
+        .run(&["gc"])
         .is(0)
         .prints("nothing is left of any drive of yours");
-    site.run(&["gc", "demo"])
+    empty
+        .run(&["gc", "demo"])
         .is(69)
         .reports("there is no drive demo");
-    site.session("demo", &["true"]).is(0);
+    let site = Site::with_a_drive();
     let image = site.image();
     let words = [
         "connect",

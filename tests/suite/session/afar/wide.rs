@@ -15,8 +15,7 @@ const FAR: Distance = Distance {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_laptop_half_around_the_world_connects_works_checkpoints_and_saves() {
-    let site = Site::new();
-    site.session("demo", &["true"]).is(0);
+    let site = Site::with_a_drive();
     let far = site.far_away(FAR);
     let mut pty = far.in_terminal(&["connect", "demo", "--checkpoint", "15s"]);
     pty.see_within(SESSION, "# ");
