@@ -55,8 +55,8 @@ pub struct Args {
     #[arg(long, value_name = "PARTITION")]
     pub partition: Option<Partition>,
 
-    /// Write instead what `xdrive selftest` asks besides: IAM's simulation, Session Manager, and
-    /// Fault Injection Service.
+    /// Write instead what `xdrive selftest` asks besides: Session Manager and Fault Injection
+    /// Service.
     #[arg(long, conflicts_with_all = ["role", "kms_key", "own"])]
     pub selftest: bool,
 }
@@ -215,17 +215,12 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
 
-/// What `xdrive selftest` calls in addition: IAM's own simulation of the caller's policies
-/// (`GetRole` has a role's path); Session Manager where it is named (Systems Manager user guide,
-/// *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS FIS
-/// user guide, *Policy examples*), of the one action that takes spot instances back.
+/// What `xdrive selftest` calls in addition: Session Manager where it is named (Systems Manager user
+/// guide, *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS
+/// FIS user guide, *Policy examples*), of the one action that takes spot instances back.
 #[must_use]
 pub fn of_selftest(partition: Partition) -> Value {
     let mut statements = Statements::default();
-    let of_iam = |kind: &str| format!("arn:{partition}:iam::*:{kind}/*");
-    let callers = json!([of_iam("user"), of_iam("role")]);
-    statements.allow("iam:SimulatePrincipalPolicy", &callers, &Value::Null);
-    statements.allow("iam:GetRole", &json!(of_iam("role")), &Value::Null);
     let session = "ssm:StartSession";
     statements.allow(session, &arns(partition, &["instance"]), &carries(DRIVE));
     let document = format!("arn:{partition}:ssm:*:*:document/AWS-StartSSHSession");

@@ -84,8 +84,6 @@ pub struct Ec2 {
     pub(super) https: Https,
     /// The credentials for calls that no SDK client makes.
     pub(super) credentials: Option<SharedCredentialsProvider>,
-    /// IAM's endpoint, if one is set (`AWS_ENDPOINT_URL_IAM`).
-    pub(super) iam_at: Option<String>,
     /// Fault Injection Service's endpoint, if one is set (`AWS_ENDPOINT_URL_FIS`, or one for all).
     pub(super) fis_at: Option<String>,
     sts: aws_sdk_sts::Client,
@@ -205,7 +203,6 @@ impl Ec2 {
             quotas: aws_sdk_servicequotas::Client::from_conf(quotas.build()),
             profile: None,
             credentials: config.credentials_provider(),
-            iam_at: endpoints.for_service_alone("IAM").map(str::to_owned),
             fis_at: at("FIS"),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
@@ -226,12 +223,6 @@ impl Ec2 {
     #[must_use]
     pub fn region(&self) -> &str {
         &self.region
-    }
-
-    /// Whether the endpoint of its IAM is known.
-    #[must_use]
-    pub fn has_iam(&self) -> bool {
-        self.is_aws || self.iam_at.is_some()
     }
 
     /// Whether AWS itself is called, not the endpoint of an `AWS_ENDPOINT_URL` or of `--local`.

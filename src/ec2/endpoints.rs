@@ -6,12 +6,11 @@ use std::collections::HashMap;
 use super::profiles::{Profiles, SettingError, variable};
 
 /// The services that are called: the end of a variable's name, and the key in a profile's services.
-const SERVICES: [(&str, &str); 10] = [
+const SERVICES: [(&str, &str); 9] = [
     ("EBS", "ebs"),
     ("EC2", "ec2"),
     ("EC2_INSTANCE_CONNECT", "ec2_instance_connect"),
     ("FIS", "fis"),
-    ("IAM", "iam"),
     ("SERVICE_QUOTAS", "service_quotas"),
     ("SIGNIN", "signin"),
     ("SSO", "sso"),
@@ -75,11 +74,6 @@ impl Endpoints {
             .get(service)
             .or(self.all.as_ref())
             .map(String::as_str)
-    }
-
-    /// The endpoint that is set for one service alone.
-    pub(super) fn for_service_alone(&self, service: &str) -> Option<&str> {
-        self.own.get(service).map(String::as_str)
     }
 
     /// The endpoint of all services without one of their own.

@@ -17,10 +17,10 @@ use super::https::{Answer, Reached};
 use super::partition::Partition;
 use crate::ids::SnapshotId;
 
-/// How long an answer may take: IAM simulates for some seconds where there are many policies.
+/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// How long an answer may be, in bytes: IAM's has some hundred for each action.
+/// How long an answer may be, in bytes.
 const LONGEST: usize = 256 << 10;
 
 /// How long a permit to read a snapshot from another region holds.
@@ -32,7 +32,7 @@ const VERSION: &str = "2016-11-15";
 /// The scope of a signature.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// The service's signing name, such as `iam`.
+    /// The service's signing name, such as `fis`.
     pub(super) service: &'a str,
     /// The region that it is signed for.
     pub(super) region: &'a str,

@@ -275,11 +275,9 @@ fn what_selftest_asks_besides_is_none_of_what_drives_take() {
         }
     }
     assert!(text.len() <= LONGEST, "{} characters", text.len());
-    assert!(
-        text.contains("iam:SimulatePrincipalPolicy") && text.contains("arn:aws-cn:iam::*:role/*")
-    );
+    assert!(text.contains("arn:aws-cn:iam::*:role/*"), "{text}");
     assert!(!text.contains("arn:aws:"), "{text}");
-    let starts = &policy["Statement"][2];
+    let starts = &policy["Statement"][0];
     assert_eq!(
         starts["Condition"]["Null"]["aws:ResourceTag/xdrive:drive"],
         "false"

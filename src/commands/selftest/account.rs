@@ -1,12 +1,8 @@
 //! Checks of the account, by calls alone.
 
-use anyhow::anyhow;
-
 use super::Run;
 use super::finding::Finding;
-use crate::cloud::Place;
 use crate::commands::doctor;
-use crate::failure::{Exit, Failure};
 
 /// Checks the caller, the network and every right. Returns the owner of what the caller makes.
 pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
@@ -48,46 +44,7 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
     add(run, Finding::ok("account", source));
     add(run, network);
     add(run, rights);
-    let simulated = simulation(run, &owner).await;
-    add(run, simulated);
     Some(owner)
-}
-
-/// Checks every call by IAM's own simulation.
-async fn simulation(run: &Run<'_>, owner: &str) -> Finding {
-    const NAME: &str = "IAM simulation";
-    let ec2 = &run.cloud.ec2;
-    match run.cloud.place {
-        Place::Folder | Place::Paper => {
-            return Finding::not_asked(NAME, "the local EC2 has no IAM");
-        }
-        Place::Endpoint if !ec2.has_iam() => {
-            let why = "what answers at an endpoint of its own need not have IAM: \
-                       AWS_ENDPOINT_URL_IAM says where it is";
-            return Finding::not_asked(NAME, why);
-        }
-        Place::Endpoint | Place::Aws => {}
-    }
-    let command = &run.cloud.command;
-    match ec2.simulate(owner).await {
-        Ok((count, forbidden)) if forbidden.is_empty() => {
-            Finding::ok(NAME, format!("all of {count} rights are there"))
-        }
-        Ok((_, forbidden)) => {
-            let words = forbidden
-                .iter()
-                .map(|it| format!("{} on {} ({})", it.action, it.on, it.decision));
-            let error = anyhow!("missing: {}", words.collect::<Vec<_>>().join(", "));
-            let hint = format!("{command} policy prints the policy that allows it");
-            Finding::of_failure(NAME, &Failure::new(Exit::Denied, error).hint(hint))
-        }
-        Err(error) if error.is_denied() => Finding::not_asked(
-            NAME,
-            format!("{error}; {command} policy --selftest prints the policy that allows it"),
-        ),
-        // A denied simulation proves nothing about the rights, and no other line needs it.
-        Err(error) => Finding::not_asked(NAME, error.to_string()),
-    }
 }
 
 /// Adds a line. A closed standard output must not stop the run, which still has to clean up.

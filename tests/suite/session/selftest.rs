@@ -69,7 +69,7 @@ fn it_passes_on_the_local_ec2_and_leaves_nothing() {
         assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
     }
     assert_eq!(result(&report, "interruption"), "ok", "{report:#}");
-    for name in ["IAM simulation", "encryption", "Session Manager", "GPU"] {
+    for name in ["encryption", "Session Manager", "GPU"] {
         assert_eq!(result(&report, name), "not-asked", "{report:#}");
     }
     let spent = report["spent_dollars"].as_f64().unwrap();

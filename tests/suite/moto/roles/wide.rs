@@ -10,7 +10,7 @@ use crate::moto::server::{against_moto, ask};
 fn moto_gives_instances_the_role_that_is_named() {
     let name = test_name!(moto_gives_instances_the_role_that_is_named);
     against_moto(name, async |ec2| {
-        // Roles are IAM's, which xdrive calls for simulations only.
+        // Roles are IAM's, which xdrive never calls.
         ask("iam", "CreateInstanceProfile&InstanceProfileName=lab");
         let record_of = |id: &InstanceId| {
             let query = format!("DescribeInstances&InstanceId.1={id}");
