@@ -84,8 +84,6 @@ pub enum HostEvent {
     Closing(String),
     /// The drive is unmounted for good.
     Unmounted,
-    /// The number of clients that are attached now, this one included.
-    Clients(u32),
 }
 
 impl HostEvent {
@@ -102,7 +100,6 @@ impl HostEvent {
             },
             "closing" => Self::Closing(rest.to_owned()),
             "unmounted" => Self::Unmounted,
-            "clients" => Self::Clients(rest.parse().ok()?),
             _ => return None,
         })
     }
@@ -320,8 +317,6 @@ mod tests {
                 Some(HostEvent::Closing("the lease ended".into())),
             ),
             ("unmounted", Some(HostEvent::Unmounted)),
-            ("clients 3", Some(HostEvent::Clients(3))),
-            ("clients many", None),
             ("notice terminate soon", None),
             ("tomorrow's event", None),
         ] {

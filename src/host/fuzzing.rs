@@ -126,7 +126,6 @@ fn event(text: &str) -> Option<String> {
         HostEvent::Rebalance { at } => at.to_string(),
         HostEvent::Closing(why) => why.clone(),
         HostEvent::Unmounted => "unmounted".to_owned(),
-        HostEvent::Clients(number) => number.to_string(),
     })
 }
 

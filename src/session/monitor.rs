@@ -353,7 +353,6 @@ impl<'a> Monitor<'a> {
             News::Renewed => self.context.output.print("the lease is renewed again"),
             // Mostly the connection is lost too: attaching waits until it is back.
             News::Lost => self.attach_at = Some(Instant::now()),
-            News::Host(HostEvent::Clients(_)) => {}
         }
         None
     }

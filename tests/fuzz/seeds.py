@@ -58,7 +58,7 @@ def facts():
     closed = "committed=yes why=no unmounted=yes whole=vol-1 room=4@3@2@1 frozen=no ms.commit=900 remain=1 sessions=1"
     listed = """listed=running@main@busybox listed=stopped@tools@a@b listed=gone@py-3@x pulled=5@14@210@840
         event=notice@terminate@2026-01-02T03:04:05Z event=rebalance@2026-01-02T03:04:05Z
-        event=closing@the@lease@ended event=unmounted event=clients@3"""
+        event=closing@the@lease@ended event=unmounted"""
     ports = [
         {"port": 6006, "addresses": ["127.0.0.1", "::1"], "program": "python3", "is_chosen": False, "is_forward": False},
         {"port": 1, "addresses": ["\u009b2J"], "program": "\u001b]2;t\u0007é", "is_chosen": True, "is_forward": False},

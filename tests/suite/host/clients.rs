@@ -4,16 +4,13 @@ use std::time::Duration;
 
 use xdrive::host::facts::ScriptError;
 use xdrive::host::scripts::Host;
-use xdrive::host::{ClientLock, HostEvent, LockOrder, Role};
+use xdrive::host::{LockOrder, Role};
 
 use super::machine::{Machine, hold, mortal, soon};
 
-/// Waits until `hold` receives that `count` clients are attached.
-async fn until_clients(hold: &mut ClientLock, count: u32) {
-    soon(async {
-        while hold.event().await.expect("the hold is gone") != HostEvent::Clients(count) {}
-    })
-    .await;
+/// Waits until `count` clients are attached.
+async fn until_clients(machine: &Machine, count: usize) {
+    soon(async { while machine.host.look().await.unwrap().clients.len() != count {} }).await;
 }
 
 /// Waits until no process of a hold is left on the host.
@@ -77,8 +74,8 @@ async fn one_client_leads_until_it_is_gone_however_it_went() {
 async fn one_that_leaves_while_its_lease_is_being_set_is_gone() {
     let machine = Machine::boot().await;
     let run = async |script: &str| machine.ssh.run(script, b"").await.unwrap().status;
-    let mut guest = machine.hold("s1 t me", Role::Guest, 900).await.unwrap();
-    until_clients(&mut guest, 1).await;
+    let guest = machine.hold("s1 t me", Role::Guest, 900).await.unwrap();
+    until_clients(&machine, 1).await;
     // Nobody sets a lease meanwhile.
     run("flock /run/xdrive/lease.lock sleep 300 >/dev/null 2>&1 &").await;
     soon(async { while run("pgrep -f 'lease.lock sleep 30[0]'").await != 0 {} }).await;
@@ -95,13 +92,11 @@ async fn one_that_leaves_while_its_lease_is_being_set_is_gone() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_lead_and_two_guests_keep_the_lease_and_see_each_other() {
     let machine = Machine::boot().await;
-    let mut lead = machine.hold("s1 t me", Role::Lead, 1000).await.unwrap();
-    until_clients(&mut lead, 1).await;
-    let mut guest = machine.hold("s2 t you", Role::Guest, 900).await.unwrap();
-    let mut other = machine.hold("s3 t you", Role::Guest, 2000).await.unwrap();
-    for hold in [&mut lead, &mut guest, &mut other] {
-        until_clients(hold, 3).await;
-    }
+    let lead = machine.hold("s1 t me", Role::Lead, 1000).await.unwrap();
+    until_clients(&machine, 1).await;
+    let guest = machine.hold("s2 t you", Role::Guest, 900).await.unwrap();
+    let other = machine.hold("s3 t you", Role::Guest, 2000).await.unwrap();
+    until_clients(&machine, 3).await;
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.attached.as_deref(), Some("s1 t me"));
     let clients = [
@@ -125,9 +120,9 @@ async fn a_lead_and_two_guests_keep_the_lease_and_see_each_other() {
         assert!(left().await > 2000);
     }
     drop(other);
-    until_clients(&mut guest, 2).await;
+    until_clients(&machine, 2).await;
     drop(guest);
-    until_clients(&mut lead, 1).await;
+    until_clients(&machine, 1).await;
     assert!(lead.refresh(Duration::from_mins(25)));
     soon(async { while left().await > 1500 {} }).await;
     drop(lead);
@@ -147,10 +142,10 @@ async fn a_session_that_comes_back_takes_its_own_place() {
             role,
             lease: Duration::from_mins(15),
         };
-        let mut back = machine.host.hold(&order).await.unwrap();
+        let back = machine.host.hold(&order).await.unwrap();
         soon(async { while silent.event().await.is_some() {} }).await;
         assert!(!silent.refresh(Duration::from_mins(15)));
-        until_clients(&mut back, 1).await;
+        until_clients(&machine, 1).await;
         let clients = machine.host.look().await.unwrap().clients;
         assert_eq!(clients, [(role, "s1 late me".to_owned())]);
         drop(back);

@@ -26,17 +26,9 @@ async fn machine_with(disk: &Disk) -> Machine {
     machine
 }
 
-/// The next event that is not about clients.
+/// The next event.
 async fn next(hold: &mut ClientLock) -> HostEvent {
-    soon(async {
-        loop {
-            match hold.event().await.expect("the hold is gone") {
-                HostEvent::Clients(_) => {}
-                event => return event,
-            }
-        }
-    })
-    .await
+    soon(async { hold.event().await.expect("the hold is gone") }).await
 }
 
 /// Gives notice, and waits until the drive is unmounted; how long that took.

@@ -287,7 +287,7 @@ async fn run(kind: Kind, seen: &Seen, handle: Handle, id: ChannelId) {
             };
             let piece = bytes::Bytes::from(match kind {
                 Kind::Script => "without end ".repeat(2048),
-                Kind::Events => "xdrive: event=clients 1\n".repeat(1024),
+                Kind::Events => "xdrive: event=unmounted\n".repeat(1024),
                 _ => "without end\n".repeat(2048),
             });
             for _ in 0..ENDLESS / piece.len() {
