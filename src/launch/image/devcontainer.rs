@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::{Map, Value};
 
 use super::build::{Base, Build, PostCreate};
@@ -25,8 +27,7 @@ pub(super) fn read(path: &Path, caller: Caller<'_>) -> anyhow::Result<Build> {
 }
 
 pub(super) fn parse(text: &str, path: &Path, caller: Caller<'_>) -> anyhow::Result<Build> {
-    let value: Value = serde_json::from_str(&plain(text)).context("it is not JSON")?;
-    let Value::Object(given) = value else {
+    let Value::Object(given) = value(text).context("it is not JSON")? else {
         bail!("it is not an object");
     };
     let mut reader = Reader {
@@ -303,46 +304,21 @@ impl Reader<'_> {
     }
 }
 
-/// The JSON without comments, and without commas before a closing bracket.
-pub(super) fn plain(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text.trim_start_matches('\u{feff}');
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '"' => string(rest),
-            '/' if rest.starts_with("//") => {
-                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
-                continue;
-            }
-            '/' if rest.starts_with("/*") => {
-                rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
-                continue;
-            }
-            _ => first.len_utf8(),
-        };
-        if matches!(first, ']' | '}') {
-            let before = kept.trim_end();
-            if let Some(before) = before.strip_suffix(',') {
-                kept.truncate(before.len());
-            }
-        }
-        kept.push_str(&rest[..length]);
-        rest = &rest[length..];
-    }
-    kept
-}
-
-/// The length of the string that `text` begins with, with its quotes.
-fn string(text: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            '\\' if !is_escaped => is_escaped = true,
-            '"' if !is_escaped => return at + 1,
-            _ => is_escaped = false,
-        }
-    }
-    text.len()
+/// The value of JSON with comments, which may have commas before a closing bracket.
+pub(super) fn value(text: &str) -> Result<Value, ParseError> {
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_bare_decimal_point_numbers: false,
+        allow_extended_string_escapes: false,
+        allow_hexadecimal_numbers: false,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_non_finite_numbers: false,
+        allow_single_quoted_strings: false,
+        allow_unary_plus_numbers: false,
+    };
+    parse_to_serde_value(text.trim_start_matches('\u{feff}'), &options)
 }
 
 #[cfg(test)]
@@ -449,7 +425,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_an_error() {
         for (text, why) in [
-            ("", "not JSON"),
+            ("", "not an object"),
             ("{\"image\": \"x", "not JSON"),
             ("/* {}", "not JSON"),
             ("[]", "not an object"),
