@@ -58,6 +58,7 @@ pub enum Which {
 
 /// The kind of an EC2, which decides what can be checked there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// AWS.

@@ -75,10 +75,16 @@ pub struct Failure {
 
 /// A failure as JSON.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Document<'a> {
+    /// Error and its causes, separated by colons.
     error: String,
+    /// Remedy: a sentence, or a command to type.
     hint: Option<&'a str>,
+    /// Resources that are left in the cloud, and billed.
     left: &'a Left,
+    /// Exit code.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     exit: u8,
 }
 
@@ -350,6 +356,15 @@ impl fmt::Display for Failure {
 mod tests {
     use super::*;
     use crate::host::facts::ScriptError;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "A failure of xdrive",
+            "One line of JSON, the last of standard error, where --json is given and the command fails.",
+        );
+        crate::report::schema::check::<Document>("error", title, description);
+    }
 
     #[test]
     fn nothing_that_a_host_says_is_obeyed_or_looks_like_xdrives_own() {

@@ -8,6 +8,8 @@
 //! Whatever is printed is made harmless first ([`harmless`]): nothing of it is obeyed by a terminal.
 //! Raw are only [`bytes`], for what a program printed or a file has.
 
+#[cfg(test)]
+pub(crate) mod schema;
 mod text;
 
 use std::collections::BTreeMap;

@@ -44,11 +44,19 @@ pub struct Args {
 
 /// A container, as `containers --json` prints it (`src/cli/schemas/containers.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row<'a> {
+    /// Name of the drive.
     drive: &'a str,
+    /// Id of the drive's instance; null if it is not up.
     instance: Option<&'a str>,
+    /// Name of the container; main is the drive's main one.
     container: &'a str,
+    /// State of the container: `gone` is one that is made again from its own image the next time,
+    /// `asleep` one of a drive that is not up.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "stopped", "gone", "asleep"])))]
     state: &'static str,
+    /// Source of the container: a reference, or the name and digest of an archive or folder.
     image: &'a str,
 }
 
@@ -116,6 +124,15 @@ fn text(drive: &str, instance: Option<&InstanceId>, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive containers --json",
+            "The containers of a drive, the main one first.",
+        );
+        crate::report::schema::check::<Vec<Row>>("containers", title, description);
+    }
 
     #[test]
     fn a_container_is_a_line_with_its_state_and_its_image() {

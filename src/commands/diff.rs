@@ -48,16 +48,20 @@ pub struct Args {
 
 /// A difference, as `diff --json` prints it (`src/cli/schemas/diff.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// Path in the container, below /work unless it begins with /.
     path: String,
-    /// `added`, `changed` or `gone`.
+    /// Change from the earlier generation to the later one.
+    #[cfg_attr(test, schemars(extend("enum" = ["added", "changed", "gone"])))]
     change: &'static str,
-    /// `file`, `folder`, `link`, or `other`; what it is, or else was.
+    /// Kind of the file now, or of the one that is gone.
+    #[cfg_attr(test, schemars(extend("enum" = ["file", "folder", "link", "other"])))]
     kind: &'static str,
-    /// In bytes; none if it is gone.
+    /// Size in bytes; none if it is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// Its size before, in bytes; none if it was added.
+    /// Size before, in bytes; none if it was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     was: Option<u64>,
 }
@@ -158,6 +162,15 @@ fn text(found: &[Difference]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive diff --json",
+            "What differs between two generations of a drive, by path.",
+        );
+        crate::report::schema::check::<Vec<Row>>("diff", title, description);
+    }
 
     fn file(size: u64) -> Attributes {
         Attributes {

@@ -17,17 +17,22 @@ use crate::transfer::place::Place;
 
 /// A file, as `ls --json` prints it (`src/cli/schemas/files.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// Name in the folder. Bytes that are no UTF-8 are replaced.
     name: String,
-    /// `file`, `folder`, `link`, or `other`.
+    /// Kind of the file; `other` is a device, a pipe or a socket.
+    #[cfg_attr(test, schemars(extend("enum" = ["file", "folder", "link", "other"])))]
     kind: &'static str,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
-    /// Permissions in octal digits.
+    /// Who may read, write and execute it, in octal digits.
+    #[cfg_attr(test, schemars(regex(pattern = "^[0-7]{3}$")))]
     mode: String,
     /// When it was changed last, RFC 3339.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     changed: String,
-    /// Where it leads, if it is a link.
+    /// Target, if it is a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
 }
@@ -155,6 +160,15 @@ pub(super) fn printable(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive list NAME:PATH --json",
+            "What is in a folder on a drive, by name; or a file that was named.",
+        );
+        crate::report::schema::check::<Vec<Row>>("files", title, description);
+    }
 
     fn entry(name: &[u8], mode: u32, size: u64) -> Entry {
         Entry {

@@ -75,23 +75,30 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
 
 /// The results of a run.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Accounts {
+    /// Each drive of the caller's.
     drives: Vec<Account>,
+    /// Security groups of the caller's that needed something.
     groups: Vec<GroupAccount>,
 }
 
 /// The result for one drive, and what is left of it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Account {
+    /// Name of the drive.
     drive: String,
+    /// Result in words: `saved`, `in use …`, `not finished`, `nothing is left`, and the like.
     result: String,
-    /// What was deleted, or would be done.
+    /// Deletions and other steps that were made, or would be; in words.
     steps: Vec<String>,
     /// The same as lines of text.
     #[serde(skip)]
     lines: Vec<String>,
-    /// What the user has to look at.
+    /// Notes of what somebody has to look at; in words.
     notes: Vec<String>,
+    /// The drive as it is now, if there is anything of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Entry>,
 }
@@ -333,6 +340,15 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive gc --json",
+            "What was cleaned up, or would be with --dry-run.",
+        );
+        crate::report::schema::check::<Accounts>("gc", title, description);
+    }
 
     fn thing(drive: &str, owner: &str) -> Tags {
         [(tags::DRIVE, drive), (tags::OWNER, owner)]

@@ -30,15 +30,19 @@ use crate::report::{self, Text};
 
 /// Everything of one drive that exists.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Entry {
+    /// Name of the drive.
     pub(crate) drive: String,
-    /// `running`, `throwaway` (what runs saves nothing), `saving`, `volume` (waiting for the next
-    /// run), `failed` (its newest snapshot is in error, and nothing else holds as much), or `saved`.
+    /// `running`; `throwaway`: what runs saves nothing, and the drive is saved; `saving`; `volume`: it
+    /// waits as a volume for the next run to save it; `failed`: its newest snapshot is in error, and
+    /// nothing else holds as much; `saved`.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "throwaway", "saving", "volume", "failed", "saved"])))]
     state: &'static str,
-    /// What the state means and what helps, if the user has to act.
+    /// Meaning of the state and what helps, if somebody has to act.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
-    /// The highest generation of its volumes and snapshots.
+    /// How often it has been mounted: the highest of its volumes and snapshots.
     generation: u64,
     /// US dollars a month for what is kept, at most: snapshots are billed by changed blocks.
     dollars_a_month: f64,
@@ -50,14 +54,22 @@ pub(crate) struct Entry {
 
 /// An instance, volume or snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// Kind; `throwaway` is the volume of a session that saves nothing, `backup` a snapshot of the
+    /// drive's volumes that somebody else made and xdrive leaves alone.
+    #[cfg_attr(test, schemars(extend("enum" = ["instance", "volume", "root disk", "throwaway", "snapshot", "backup"])))]
     kind: &'static str,
+    /// Id in EC2.
     id: String,
+    /// State, as EC2 calls it.
     state: &'static str,
-    /// Its type and zone, or its kind.
+    /// Type, market and zone of an instance, the zone of a volume, the kind of a snapshot; in words.
     detail: String,
+    /// Size.
     #[serde(skip_serializing_if = "Option::is_none")]
     gib: Option<u32>,
+    /// How often the drive had been mounted.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u64>,
     /// When it was made, RFC 3339.
@@ -71,8 +83,10 @@ struct Row {
     /// Whether it is an instance that runs for a volume that is thrown away.
     #[serde(skip)]
     is_thrown_away: bool,
+    /// US dollars a month, about; of a snapshot at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars_a_month: Option<f64>,
+    /// US dollars an hour, where the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars_an_hour: Option<f64>,
 }

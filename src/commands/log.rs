@@ -34,33 +34,42 @@ pub struct Args {
 
 /// A snapshot, as `log --json` prints it (`src/cli/schemas/log.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// Mount of the drive after which it was taken, counted from 1.
     generation: u64,
-    /// `clean`, `crashed` or `checkpoint`.
+    /// `clean`: the drive was closed; `crashed`: its host vanished; `checkpoint`: it was in use.
+    #[cfg_attr(test, schemars(extend("enum" = ["clean", "crashed", "checkpoint"])))]
     kind: &'static str,
-    /// A checkpoint's number within its generation.
+    /// Number of a checkpoint within its generation.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<u32>,
+    /// Id of the snapshot.
     snapshot: String,
-    /// `pending`, `completed` or `error`.
+    /// State in EC2.
+    #[cfg_attr(test, schemars(extend("enum" = ["pending", "completed", "error"])))]
     state: &'static str,
     /// When it was taken, RFC 3339.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     taken: String,
-    /// The type, market and zone of the instance that had it.
+    /// Type, market and zone of the instance that had the drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<String>,
-    /// How long that had run then, in seconds.
+    /// How long the instance had run when it was taken, in seconds.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<i64>,
-    /// What it had cost, in US dollars, at the spot price of its launch.
+    /// Cost of the instance until then, in US dollars, at the spot price of its launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars: Option<f64>,
-    /// How much differs from the generation before, in bytes: whole blocks of 512 KiB.
+    /// Bytes that differ from the generation before: whole blocks of 512 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     differs: Option<u64>,
-    /// The drive and generation that it is a copy of, with which this drive began.
+    /// Original of the copy with which this drive began: a drive and generation, or what was adopted.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<String>,
+    /// Note of the user's.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -160,6 +169,15 @@ fn lasted(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive log --json",
+            "The snapshots of a drive, the newest generation first.",
+        );
+        crate::report::schema::check::<Vec<Row>>("log", title, description);
+    }
 
     fn row(generation: u64, seconds: Option<i64>) -> Row {
         Row {

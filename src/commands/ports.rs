@@ -37,15 +37,24 @@ pub struct Args {
 
 /// A port, as `ports --json` prints it (`src/cli/schemas/ports.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row<'a> {
+    /// Name of the drive.
     drive: &'a str,
+    /// Id of the drive's instance.
     instance: &'a str,
+    /// Name of the container; main is the drive's main one.
     container: &'a str,
+    /// Number of the port.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     port: u16,
+    /// Addresses of the container on which it listens; 0.0.0.0 and :: are all.
     addresses: &'a [String],
+    /// Name of the process; empty if it is not known.
     program: &'a str,
-    /// `program`; `chosen` in the range that the system chooses from; `forward` for the end of a
-    /// session's.
+    /// `chosen`: a program on a port in the range that the system chooses from (ephemeral ports);
+    /// `program`: one on any other; `forward`: the end of a session's forward (-R).
+    #[cfg_attr(test, schemars(extend("enum" = ["program", "chosen", "forward"])))]
     kind: &'static str,
 }
 
@@ -122,6 +131,15 @@ fn text(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive ports --json",
+            "The ports on which something listens in a container of a drive.",
+        );
+        crate::report::schema::check::<Vec<Row>>("ports", title, description);
+    }
 
     #[test]
     fn a_port_is_a_line_with_what_has_it() {

@@ -34,12 +34,15 @@ const DAYS: u8 = 30;
 
 /// The price of a type in a zone.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
     #[serde(flatten)]
     kind: InstanceType,
+    /// Zone.
     zone: String,
+    /// Price now.
     spot_dollars_an_hour: f64,
-    /// What it cost, if that was asked for.
+    /// With --days or --svg: the prices of that time in US dollars an hour, if EC2 knows one.
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<History>,
     #[serde(skip)]
@@ -358,4 +361,18 @@ fn history_table(rows: &[Row], (days, start, end): (u8, Timestamp, Timestamp)) -
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive prices --json",
+            "What types cost as spot instances, zone by zone.",
+        );
+        crate::report::schema::check::<Vec<Row>>("prices", title, description);
+    }
 }

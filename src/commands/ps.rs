@@ -48,26 +48,33 @@ pub struct Args {
 
 /// A run, as `ps --json` prints it (`src/cli/schemas/ps.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// Name of the drive.
     drive: String,
+    /// Id of the drive's instance.
     instance: String,
-    /// The name of its container, `main` for the main one.
+    /// Name of the run's container; main is the drive's main one.
     container: String,
+    /// Id of the run.
     run: String,
+    /// Words of the command, quoted for a shell.
     command: String,
-    /// `running`, or `ended`.
+    /// State of the run; `lost` is one that vanished with its host.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "ended", "lost"])))]
     state: &'static str,
-    /// When it began.
+    /// When it began, RFC 3339.
     since: String,
-    /// How long it has run, in seconds.
+    /// Seconds that it took, or has taken; 0 if it is lost.
     seconds: u64,
-    /// Its exit status.
+    /// Exit status; null while it runs.
     status: Option<u8>,
-    /// Why its host had begun to close when it ended, if it had.
+    /// Why its host had begun to close when it ended; null if it had not.
     closing: Option<String>,
-    /// The last line that it printed.
+    /// Last line that it printed.
     last: String,
-    /// What its instance costs so far in US dollars, if the price is known.
+    /// Cost of the instance so far in US dollars, equal in each of its rows; null where the price is
+    /// not known.
     dollars_so_far: Option<f64>,
 }
 
@@ -227,6 +234,15 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive ps --json",
+            "The commands that run on drives that are up; with --all also those that have ended.",
+        );
+        crate::report::schema::check::<Vec<Row>>("ps", title, description);
+    }
 
     #[test]
     fn nothing_of_a_run_is_obeyed_by_a_terminal_and_columns_stay_aligned() {

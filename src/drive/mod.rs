@@ -12,6 +12,7 @@
 //! raise a generation before the lists are settled, undo anything that the protocol has written, or
 //! drop a future in the middle of a call that changes the cloud.
 
+mod billed;
 pub mod event;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;

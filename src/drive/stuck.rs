@@ -4,12 +4,12 @@ use std::fmt;
 use std::iter;
 use std::str::FromStr;
 
-use serde::ser::SerializeStruct as _;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::ec2::{GibiBytes, Speed};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
+use super::billed::Billed;
 use super::observed::Observed;
 use super::overlay::Overlay;
 use super::provenance::Foreign;
@@ -107,7 +107,8 @@ pub struct ForeignHead {
 }
 
 /// A resource that is still billed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "Billed")]
 pub enum Thing {
     /// A running instance.
     Instance(InstanceId),
@@ -119,7 +120,8 @@ pub enum Thing {
 
 /// The resources that are still billed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
-pub struct Left(pub Vec<Thing>);
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Left(#[cfg_attr(test, schemars(with = "Vec<Billed>"))] pub Vec<Thing>);
 
 /// A run that cannot go on safely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -179,23 +181,22 @@ impl Thing {
     }
 }
 
-/// With the names that `xdrive list --json` has for them.
-impl Serialize for Thing {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (kind, id, size) = match self {
-            Self::Instance(id) => ("instance", id.as_str(), None),
-            Self::Volume(id, size) => ("volume", id.as_str(), Some(size)),
-            Self::Snapshot(id, size) => ("snapshot", id.as_str(), Some(size)),
+impl From<Thing> for Billed {
+    fn from(thing: Thing) -> Self {
+        let cents = thing
+            .cents()
+            .map(|it| u32::try_from(it).unwrap_or(u32::MAX));
+        let (kind, id, gib) = match thing {
+            Thing::Instance(id) => ("instance", id.to_string(), None),
+            Thing::Volume(id, size) => ("volume", id.to_string(), Some(size)),
+            Thing::Snapshot(id, size) => ("snapshot", id.to_string(), Some(size)),
         };
-        let mut fields = serializer.serialize_struct("Thing", 4)?;
-        fields.serialize_field("kind", kind)?;
-        fields.serialize_field("id", id)?;
-        if let (Some(size), Some(cents)) = (size, self.cents()) {
-            let cents = u32::try_from(cents).unwrap_or(u32::MAX);
-            fields.serialize_field("gib", size)?;
-            fields.serialize_field("dollars_a_month", &(f64::from(cents) / 100.0))?;
+        Self {
+            kind,
+            id,
+            gib,
+            dollars_a_month: cents.map(|cents| f64::from(cents) / 100.0),
         }
-        fields.end()
     }
 }
 

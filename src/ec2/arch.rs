@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The architecture that programs are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Arch {
     /// Intel's and AMD's.
     #[serde(rename = "x86_64")]

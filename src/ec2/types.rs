@@ -22,6 +22,7 @@ const PAGE: i32 = 100;
 
 /// A type of instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is one thing that EC2 says of a type, and none follows from another"
@@ -30,8 +31,10 @@ pub struct InstanceType {
     /// The type's name, such as `t3.medium`.
     pub name: String,
     /// Virtual CPUs.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub cpus: u32,
     /// Memory, in MiB.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     #[serde(rename = "memory_mib")]
     pub memory: u32,
     /// How many whole GPUs of NVIDIA's it has.

@@ -10,14 +10,16 @@ use crate::ec2::{GibiBytes, InstanceType, Price, Speed, Zone};
 
 /// The offers that are tried, in order.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Offers {
+    /// Offers, of which the first that has capacity is launched.
     #[serde(rename = "offers")]
     pub(crate) tried: Vec<Tried>,
-    /// What each costs an hour besides, in US dollars: its address, its disk and the drive's volume.
+    /// US dollars an hour that each costs besides, about: its address, its disk and the drive's volume.
     dollars_an_hour_besides: f64,
-    /// How many more there are, which are not tried.
+    /// Number of further offers, which are not tried.
     not_tried: usize,
-    /// What was asked for and is not offered, and why.
+    /// Types that were asked for and are not offered, and why; in words.
     left_out: Vec<String>,
     #[serde(skip)]
     besides: String,
@@ -28,16 +30,18 @@ pub(crate) struct Offers {
 
 /// An offer that is tried.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Tried {
     #[serde(flatten)]
     kind: InstanceType,
-    /// `spot` or `on-demand`.
+    /// How it is paid for.
+    #[cfg_attr(test, schemars(extend("enum" = ["spot", "on-demand"])))]
     market: &'static str,
-    /// Its zone; none if EC2 chooses.
+    /// Zone; null if EC2 chooses.
     zone: Option<String>,
-    /// Its price now; none for on demand, and where it is not known.
+    /// Spot price now; null on demand, and where it is not known.
     spot_dollars_an_hour: Option<f64>,
-    /// The machine image.
+    /// Machine image: an AMI's id, or a parameter that EC2 resolves.
     image: String,
     #[serde(skip)]
     row: [String; 5],

@@ -27,40 +27,50 @@ use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Preview {
+    /// Name of the drive.
     drive: String,
-    /// `launch`; `join` the session that has it; `use` the instance that is up; or `none` if nothing
-    /// can be launched.
+    /// `launch` an instance; `join` the session that has the drive; `use` the instance that is up; or
+    /// `none` if nothing that is wanted can be launched there.
+    #[cfg_attr(test, schemars(extend("enum" = ["launch", "join", "use", "none"])))]
     action: &'static str,
-    /// The instance that is joined.
+    /// Instance that is joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     instance: Option<String>,
-    /// What is done before a launch, or on the instance that is up.
+    /// Steps before a launch, or on the instance that is up; in words.
     steps: Vec<String>,
-    /// What the drive is made from.
+    /// Source of the drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Origin>,
-    /// What the container would be made from, if that is known, in words: what of it would be sent from
-    /// this computer, and with whose login the rest is pulled.
+    /// Source of the container, where that is known: what is sent for it from this computer, and with
+    /// whose login it is pulled; in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     container: Option<String>,
-    /// What is launched: the first of these that has capacity.
+    /// Offers, where something is launched.
     #[serde(flatten)]
     offers: Option<Offers>,
     #[serde(skip)]
     text: String,
 }
 
-/// What the drive would be made from.
+/// Source of a drive.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Origin {
-    /// `volume`, `snapshot`, or `empty`.
+    /// Kind of the source.
+    #[cfg_attr(test, schemars(extend("enum" = ["volume", "snapshot", "empty"])))]
     kind: &'static str,
+    /// Id of the volume or snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
+    /// Generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u64>,
+    /// Size of the drive.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     gib: GibiBytes,
+    /// Zone that a waiting volume pins the drive to.
     #[serde(skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
 }
@@ -390,4 +400,18 @@ fn zone_of(from: Option<&Head>, found: &DriveFacts) -> Option<Zone> {
     };
     let chosen = found.volumes.iter().find(|volume| volume.id == *id);
     chosen.map(|volume| volume.zone.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive connect --dry-run --json",
+            "What connecting would do.",
+        );
+        crate::report::schema::check::<Preview>("dry-run", title, description);
+    }
 }

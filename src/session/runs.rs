@@ -46,8 +46,11 @@ pub struct Listed {
 
 /// A run that was started and left, as `run -d --json` prints it (`src/cli/schemas/run.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Started<'a> {
+    /// Id of the run, for attach and logs.
     run: &'a str,
+    /// Name of the drive.
     drive: &'a str,
 }
 
@@ -359,6 +362,15 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = (
+            "xdrive run -d --json",
+            "A command that was started and left.",
+        );
+        crate::report::schema::check::<Started>("run", title, description);
+    }
 
     #[test]
     fn output_goes_on_at_the_byte_where_it_stopped_and_what_is_missing_is_counted() {

@@ -14,15 +14,18 @@ use crate::ssh::UserKey;
 
 /// A drive that was stopped, as `stop --json` prints it (`src/cli/schemas/stop.json`).
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Stopped {
+    /// Name of the drive.
     drive: String,
     /// `saved`; or `nothing` if nothing of it is left, because it never held anything.
+    #[cfg_attr(test, schemars(extend("enum" = ["saved", "nothing"])))]
     result: &'static str,
-    /// Its newest snapshot.
+    /// Id of the drive's newest snapshot.
     snapshot: Option<String>,
-    /// The generation of that.
+    /// How often the drive had been mounted when that was taken.
     generation: Option<u64>,
-    /// What is billed: snapshots.
+    /// Snapshots, which are billed.
     left: Left,
 }
 
@@ -60,4 +63,15 @@ pub async fn stop(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Fa
         report::json(&stopped)?;
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = ("xdrive stop --json", "A drive that was stopped.");
+        crate::report::schema::check::<Stopped>("stop", title, description);
+    }
 }

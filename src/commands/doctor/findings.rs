@@ -19,28 +19,38 @@ pub(super) enum Check {
 
 /// A check and its result.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Finding {
+    /// Name of the check; it may come several times.
     check: String,
-    /// `ok`, `no`, or `unknown`.
+    /// `no` if a session would fail by it; `unknown` if it cannot be known from here.
+    #[cfg_attr(test, schemars(extend("enum" = ["ok", "no", "unknown"])))]
     result: &'static str,
+    /// Finding, in words.
     text: String,
+    /// Advice.
     hint: Option<String>,
 }
 
 /// A command that comes next, and what it does.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Next {
+    /// Command to type.
     command: String,
+    /// Effect of the command.
     does: &'static str,
 }
 
 /// The results of all checks, as `doctor --json` prints them (`src/cli/schemas/doctor.json`).
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Findings {
+    /// Each check, in the order they were made: later ones need earlier ones.
     checks: Vec<Finding>,
-    /// What to type next.
+    /// Commands that come next.
     next: Vec<Next>,
-    /// The exit code of the first check that failed; 0 if none did.
+    /// Exit code of the first check that failed; 0 if none did.
     exit: u8,
 }
 
@@ -216,6 +226,12 @@ fn words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = ("xdrive doctor --json", "What the checks found.");
+        crate::report::schema::check::<Findings>("doctor", title, description);
+    }
 
     #[test]
     fn lines_break_between_words_and_not_within_a_command() {

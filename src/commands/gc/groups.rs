@@ -13,12 +13,17 @@ use serde::Serialize;
 
 /// The result for one group.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct GroupAccount {
+    /// Id of the group.
     group: String,
+    /// Name of the group.
     name: String,
+    /// VPC of the group.
     vpc: String,
+    /// Result in words.
     result: String,
-    /// What was deleted or revoked, or would be.
+    /// Deletions and revocations that were made, or would be; in words.
     steps: Vec<String>,
     #[serde(skip)]
     pub(super) failure: Option<Error>,

@@ -106,3 +106,9 @@ fn a_drive_of_which_only_a_throwaway_volume_is_in_use_is_not_running() {
         ("running", 0)
     );
 }
+
+#[test]
+fn rows_have_the_committed_schema() {
+    let (title, description) = ("xdrive list --json", "Every drive.");
+    crate::report::schema::check::<Vec<Entry>>("list", title, description);
+}

@@ -10,13 +10,15 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// The prices of one pool over a time.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct History {
-    /// US dollars an hour.
+    /// Lowest price.
     low: f64,
-    /// The median over time.
+    /// Median: half of the time it cost less, or as much.
     median: f64,
+    /// Highest price.
     high: f64,
-    /// Each change, the oldest first; the first one may be from before that time.
+    /// Each price, the oldest first; the first may have begun before that time.
     changes: Vec<Change>,
     #[serde(skip)]
     spans: Vec<Span>,
@@ -24,9 +26,12 @@ pub(super) struct History {
 
 /// A change of the price.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Change {
-    /// RFC 3339.
+    /// Begin of the price, RFC 3339.
+    #[cfg_attr(test, schemars(with = "String"))]
     since: Timestamp,
+    /// Price.
     spot_dollars_an_hour: f64,
 }
 

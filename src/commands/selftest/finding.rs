@@ -11,29 +11,38 @@ use crate::report::{self, Label, Text};
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "result")]
 pub(super) enum CheckResult {
+    /// The check passed.
     Ok {
-        /// What was found.
+        /// Finding.
         found: String,
     },
+    /// The check failed.
     Failed {
+        /// Reason.
         why: String,
+        /// Advice.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
+    /// The check could not be made here.
     NotAsked {
+        /// Reason.
         why: String,
     },
 }
 
 /// A line of the selftest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Finding {
+    /// Name of the check.
     name: &'static str,
     #[serde(flatten)]
     result: CheckResult,
-    /// The estimated cost of its host, on the first line of each host.
+    /// Cost of its instance in US dollars, about; on the first line of each.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars: Option<f64>,
     #[serde(skip)]
@@ -124,18 +133,32 @@ impl Lines {
 
 /// The report; `xdrive selftest --help` describes it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Document<'a> {
+    /// Version of this format.
+    #[cfg_attr(test, schemars(extend("const" = 1)))]
     pub(super) version: u32,
+    /// Version of the program.
     pub(super) xdrive: &'static str,
+    /// Beginning of the names of its drives.
     pub(super) drives: String,
+    /// Owner of the credentials; null if that was not found out.
     pub(super) owner: Option<String>,
+    /// Region.
     pub(super) region: String,
+    /// EC2 that was asked.
     pub(super) place: Place,
+    /// When it began, RFC 3339.
     pub(super) began: String,
+    /// When it ended, RFC 3339.
     pub(super) ended: String,
+    /// Most that it might spend, in US dollars.
     pub(super) budget_dollars: f64,
+    /// Money that it spent, about, in US dollars.
     pub(super) spent_dollars: f64,
+    /// Each check, in the order they were made.
     pub(super) lines: &'a [Finding],
+    /// Ids of what is still billed.
     pub(super) left: &'a [String],
 }
 
@@ -146,5 +169,16 @@ impl Document<'_> {
             let path = path.display();
             Failure::from(anyhow!("cannot write the report to {path}: {error}"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = ("xdrive selftest --json FILE", "The report of a selftest.");
+        crate::report::schema::check::<Document>("selftest", title, description);
     }
 }

@@ -27,14 +27,22 @@ pub(super) fn check(name: &str, document: &Value) {
     }
 }
 
-/// Has every object of a schema refuse what it does not describe.
+/// Has every object of a schema refuse what it does not describe, in one of its variants if it has some.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             if map.contains_key("properties") {
-                map.insert("additionalProperties".to_owned(), Value::Bool(false));
+                map.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
             }
-            map.values_mut().for_each(close);
+            for (key, value) in map {
+                match value {
+                    Value::Array(variants) if key == "oneOf" => {
+                        let variants = variants.iter_mut().filter_map(Value::as_object_mut);
+                        variants.for_each(|variant| variant.values_mut().for_each(close));
+                    }
+                    value => close(value),
+                }
+            }
         }
         Value::Array(all) => all.iter_mut().for_each(close),
         _ => {}
