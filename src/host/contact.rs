@@ -13,9 +13,8 @@ use super::facts::{Facts, ScriptError};
 use super::room::Room;
 use crate::ids::VolumeId;
 
-/// The state of a host. Only the tests of the scripts read `booted`, `unmounted`, `lease` and
-/// `notice`: a session acts on no boot, sets the lease itself, and has `unmounted` and `notice` as
-/// events of its client lock.
+/// The state of a host. Only the tests of the scripts read `booted`, `unmounted` and `lease`: a
+/// session acts on no boot, sets the lease itself, and has `unmounted` as an event of its client lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
     /// Whether its user data ran to the end.

@@ -43,9 +43,6 @@ pub struct MountedDrive {
     pub room: Option<Room>,
     /// Whether it was blank and is formatted now.
     pub formatted: bool,
-    /// The generation that the drive itself has recorded last. Only the tests of the scripts read
-    /// it: tags decide.
-    pub recorded: Option<Generation>,
     /// The image that its container was made from (as in [`super::scripts::Image`]), if it has one.
     pub source: Option<String>,
     /// How many containers, plugins and swarms that xdrive did not make dockerd was kept from starting.
@@ -95,7 +92,6 @@ impl MountedDrive {
             size: facts.require("size")?,
             room: Room::read(facts),
             formatted: facts.yes("formatted"),
-            recorded: facts.get("recorded").and_then(|text| text.parse().ok()),
             source: facts.get("source").map(str::to_owned),
             held: facts
                 .get("held")

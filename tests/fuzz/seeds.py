@@ -48,7 +48,7 @@ def sftp():
 
 def facts():
     mounted = """volume=vol-0123456789abcdef0 uuid=01234567-89ab-cdef-0123-456789abcdef generation=4
-        formatted=yes size=8589934592 room=8589934592@8000000000@524288@524000 recorded=3
+        formatted=yes size=8589934592 room=8589934592@8000000000@524288@524000
         source=jupyter/minimal-notebook held=0 gpus=none dirty=2621440000 released=no ms.mount=120
         ms.fsck=33"""
     contact = """booted=yes closing=lease unmounted=yes whole=vol-1 volume=vol-2 frozen=yes room=4@3@2@1

@@ -5,7 +5,6 @@ mod wide;
 
 use xdrive::host::Mounted;
 use xdrive::host::facts::{ScriptError, VolumeProblem};
-use xdrive::ids::Generation;
 
 use super::machine::{Disk, Machine};
 
@@ -30,11 +29,12 @@ async fn a_blank_volume_becomes_a_drive_and_stays_one() {
     machine.attach(&disk);
     let first = machine.host.mount(&disk.order(1, true)).await.unwrap();
     assert!(first.formatted);
-    assert_eq!((first.recorded, first.source.as_deref()), (None, None));
+    assert_eq!(first.source, None);
     assert_eq!(first.size, 1 << 30);
     machine
         .sh("test -d /v1/work -a -d /v1/docker && echo kept > /v1/work/file")
         .await;
+    assert_eq!(machine.sh("cat /v1/xdrive/generation").await.trim(), "1");
 
     let again = machine.host.mount(&disk.order(1, true)).await.unwrap();
     assert_eq!(again.uuid, first.uuid);
@@ -57,10 +57,8 @@ async fn a_blank_volume_becomes_a_drive_and_stays_one() {
     drop(machine);
     next.attach(&disk);
     let mounted = next.host.mount(&disk.order(2, false)).await.unwrap();
-    assert_eq!(
-        (mounted.uuid, mounted.recorded),
-        (first.uuid, Some(Generation(1)))
-    );
+    assert_eq!(mounted.uuid, first.uuid);
+    assert_eq!(next.sh("cat /v1/xdrive/generation").await.trim(), "2");
     assert_eq!(next.sh("cat /v1/work/file").await, "kept\n");
 }
 
