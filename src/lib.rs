@@ -62,8 +62,8 @@
 //! {ec2, host}, and host → ssh. Of [`host`] the drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
-//! `src/ground` is a crate of its own, compiled while the SDK is: `clock`, `ids`, `quote`, `retry`, `signals`
-//! and `terminal`.
+//! `src/ground` (`clock`, `ids`, `quote`, `retry`, `signals` and `terminal`) and `src/ssh` are crates of
+//! their own, compiled while the SDK is.
 //!
 //! | module | what it owns |
 //! | --- | --- |
@@ -105,9 +105,10 @@ pub(crate) mod launch;
 pub mod local;
 pub mod report;
 pub mod session;
-pub mod ssh;
 pub(crate) mod transfer;
 
 pub use xdrive_ground::{clock, ids, quote, signals, terminal};
+
+pub use xdrive_ssh as ssh;
 
 pub(crate) use xdrive_ground::retry;

@@ -12,7 +12,7 @@ use russh::{ChannelMsg, ChannelReadHalf, ChannelWriteHalf, Sig};
 
 use super::error::SshError;
 use super::peer::End;
-use crate::terminal::Size;
+use xdrive_ground::terminal::Size;
 
 /// The data of one SSH packet: larger pieces would be split again.
 pub(super) const CHUNK: usize = 32 << 10;
@@ -23,7 +23,7 @@ const COLLECTED: usize = 8 << 20;
 
 /// The fields of a pty-req (RFC 4254, section 6.2).
 #[derive(Debug, Clone)]
-pub(crate) struct TerminalRequest {
+pub struct TerminalRequest {
     /// The local `TERM`.
     pub(super) term: String,
     /// Columns, rows and pixels.
@@ -33,14 +33,15 @@ pub(crate) struct TerminalRequest {
 }
 
 /// The two halves of one channel.
-pub(crate) struct Session {
+pub struct Session {
     /// The channel's incoming messages; must be drained without pause.
     pub(super) messages: ChannelReadHalf,
-    pub(crate) sender: Sender,
+    /// The channel's outgoing messages.
+    pub sender: Sender,
 }
 
 /// A piece of the output of a command between pipes.
-pub(crate) enum Output {
+pub enum Output {
     /// A piece of its standard output.
     Stdout(Bytes),
     /// A piece of its standard error.
@@ -58,7 +59,7 @@ impl Session {
 
     /// As [`Session::output`], for a caller that has so many bytes of it before and keeps them:
     /// [`SshError::TooLong`] if they are too many with these.
-    pub(crate) async fn output_beside(&mut self, kept: usize) -> Result<Option<Output>, SshError> {
+    pub async fn output_beside(&mut self, kept: usize) -> Result<Option<Output>, SshError> {
         let output = self.output().await;
         let length = match &output {
             Some(Output::Stdout(piece) | Output::Stderr(piece)) => piece.len(),
@@ -69,7 +70,8 @@ impl Session {
     }
 
     /// Splits the session into its two directions, for use at the same time.
-    pub(crate) fn split(self) -> (Outputs, Sender) {
+    #[must_use]
+    pub fn split(self) -> (Outputs, Sender) {
         (Outputs(self.messages), self.sender)
     }
 }
@@ -83,11 +85,11 @@ pub(super) fn demand_room(kept: usize, length: usize) -> Result<(), SshError> {
 }
 
 /// The output of a command between pipes.
-pub(crate) struct Outputs(ChannelReadHalf);
+pub struct Outputs(ChannelReadHalf);
 
 impl Outputs {
     /// As [`Session::output`].
-    pub(crate) async fn next(&mut self) -> Option<Output> {
+    pub async fn next(&mut self) -> Option<Output> {
         output(&mut self.0).await
     }
 }
@@ -105,7 +107,7 @@ async fn output(messages: &mut ChannelReadHalf) -> Option<Output> {
 }
 
 /// The sending half of a channel; dropping it closes the channel.
-pub(crate) struct Sender {
+pub struct Sender {
     half: Arc<ChannelWriteHalf<Msg>>,
     end: End,
 }
@@ -137,7 +139,7 @@ impl Sender {
     }
 
     /// Sends `data` as the host's window allows; false when the connection has ended.
-    pub(crate) async fn send(&self, data: Bytes) -> bool {
+    pub async fn send(&self, data: Bytes) -> bool {
         self.alive(self.half.data_bytes(data)).await
     }
 

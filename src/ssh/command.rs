@@ -19,7 +19,7 @@
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 
-use crate::quote::quote;
+use xdrive_ground::quote::quote;
 
 /// The beginning of the first line.
 pub(super) const PREFIX: &str = "xdrive: command=";
@@ -112,7 +112,7 @@ impl RemoteCommand {
 
     /// The command that starts it, and ends as soon as it runs.
     #[must_use]
-    pub(crate) fn begin(&self) -> String {
+    pub fn begin(&self) -> String {
         let order = self.order.as_deref().unwrap_or_default();
         format!("{} {order}", self.call("begin"))
     }

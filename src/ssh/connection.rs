@@ -99,7 +99,8 @@ impl Ssh {
         Self::gated(target, key, None).await
     }
 
-    pub(crate) async fn gated(
+    /// As [`Ssh::connect`]; it reads nothing while `gate` is shut.
+    pub async fn gated(
         target: &Target,
         key: &str,
         gate: Option<Arc<Gate>>,
@@ -122,7 +123,7 @@ impl Ssh {
     }
 
     /// Has connections beside this one expect the host's own key.
-    pub(crate) fn expect(&self, own: PublicHostKey) {
+    pub fn expect(&self, own: PublicHostKey) {
         self.connection.shared.host_key.set(own);
     }
 
@@ -252,7 +253,7 @@ impl Ssh {
     /// As [`Ssh::feed`], and logs it as `name` (`XDRIVE_LOG=xdrive::host=trace`): when it is sent,
     /// each fact that it prints, its end. The command itself is never logged: it holds the user's
     /// environment.
-    pub(crate) async fn run_named(
+    pub async fn run_named(
         &self,
         name: &'static str,
         command: &str,
@@ -262,7 +263,7 @@ impl Ssh {
     }
 
     /// As [`Ssh::run_named`], and calls `on_fact` with each fact as it arrives.
-    pub(crate) async fn run_with_facts(
+    pub async fn run_with_facts(
         &self,
         name: &'static str,
         command: &str,
@@ -278,7 +279,7 @@ impl Ssh {
 
     /// As [`Ssh::run_named`]. If the command prints the fact `question`, its standard input is the
     /// result of `input`, else empty.
-    pub(crate) async fn run_if_asked(
+    pub async fn run_if_asked(
         &self,
         name: &'static str,
         command: &str,
@@ -384,7 +385,7 @@ impl Ssh {
     }
 
     /// Why a session ended without an exit status: the connection's end, or the host closed it.
-    pub(crate) async fn why_ended(&self) -> SshError {
+    pub async fn why_ended(&self) -> SshError {
         // The channel's end is seen just before the connection's.
         let reason = tokio::time::timeout(Duration::from_secs(1), self.wait_for_end())
             .await
@@ -395,7 +396,7 @@ impl Ssh {
     /// Opens a session and asks for `command`, in a terminal if one is described.
     ///
     /// Does not wait for the host's reply: a refusal arrives as [`ChannelMsg::Failure`].
-    pub(crate) async fn exec(
+    pub async fn exec(
         &self,
         command: &str,
         terminal: Option<&TerminalRequest>,

@@ -10,13 +10,15 @@ use super::start::Begun;
 /// A connection for one [`super::Shell`].
 #[derive(Debug)]
 pub struct DedicatedConnection {
-    pub(crate) ssh: Ssh,
+    /// The connection itself.
+    pub ssh: Ssh,
     /// The connection that it was opened beside, whose end also ends this one: over a held
     /// connection, a silent host looks like one that is held back.
-    pub(crate) beside: Ssh,
-    pub(crate) gate: Arc<Gate>,
+    pub beside: Ssh,
+    /// Shut while the shell's output waits to be written.
+    pub gate: Arc<Gate>,
     /// A shell that has begun on it.
-    pub(crate) begun: Option<Begun>,
+    pub begun: Option<Begun>,
 }
 
 impl DedicatedConnection {

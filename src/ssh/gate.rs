@@ -28,7 +28,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// A gate, shut while it has holders.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
+pub struct Gate {
     state: Mutex<GateState>,
 }
 

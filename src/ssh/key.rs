@@ -13,7 +13,7 @@ use russh::keys::key::safe_rng;
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PrivateKey, PublicKey};
 
-use crate::quote;
+use xdrive_ground::quote;
 
 /// The algorithm of launch keys.
 const LAUNCH: Algorithm = Algorithm::Ecdsa {

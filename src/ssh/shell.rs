@@ -33,7 +33,7 @@ use super::gate::Gate;
 use super::start;
 use super::streams::Stop;
 use super::terminal::{Attached, Terminal};
-use crate::terminal::{self, Raw};
+use xdrive_ground::terminal::{self, Raw};
 
 pub use super::start::ShellError;
 pub use exit::ShellExit;

@@ -14,7 +14,7 @@ use super::error::SshError;
 use super::first_line::FirstLine;
 use super::modes;
 use super::terminal::{self, Attached, Terminal};
-use crate::terminal as local;
+use xdrive_ground::terminal as local;
 
 /// How long the host may take to open a terminal and start a command; three round trips of it are
 /// the link's, a second at 300 ms.
@@ -44,7 +44,7 @@ pub enum ShellError {
 }
 
 /// A shell that was begun early, before the session knows that it needs it.
-pub(crate) struct Begun {
+pub struct Begun {
     /// The shell's command, as one string for a shell.
     command: String,
     session: Session,
@@ -61,10 +61,7 @@ impl std::fmt::Debug for Begun {
 impl Begun {
     /// Attaches to the terminal that the host chooses for a session, once the session has arrived
     /// there. None if it chooses none.
-    pub(crate) async fn waiting(
-        ssh: &Ssh,
-        terminal: &Terminal,
-    ) -> Result<Option<Self>, ShellError> {
+    pub async fn waiting(ssh: &Ssh, terminal: &Terminal) -> Result<Option<Self>, ShellError> {
         let (session, attached, rest) = attached(ssh, &terminal.arrive()).await?;
         let begun = Self {
             command: terminal.command().to_owned(),

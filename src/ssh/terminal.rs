@@ -5,7 +5,7 @@
 //! byte, and the command's exit status is the channel's. Nothing may be typed before that line: the
 //! channel's own terminal would show it a second time.
 
-use crate::quote::quote;
+use xdrive_ground::quote::quote;
 
 /// The beginning of the first line.
 pub(super) const PREFIX: &str = "xdrive: terminal=";

@@ -23,7 +23,6 @@ const ONLY: &[(&str, &[&str])] = &[
     ("ipnet", &["ec2/"]),
     // The calls: the drive is planned and tested without a connection.
     ("host::scripts", &["host/", "access", "session"]),
-    ("russh", &["ssh/"]),
     ("crossterm", &["ground/terminal"]),
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
@@ -55,6 +54,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ),
     // What the library has of the crates below it, it has by one name.
     ("xdrive_ground", &["lib.rs", "local/", "ssh/"]),
+    ("xdrive_ssh", &["lib.rs"]),
     ("println!", &[]),
     ("print!(", &[]),
     ("dbg!", &[]),
@@ -124,17 +124,19 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("drive", &["clock", "ec2", "host", "ids", "quote"]),
     ("ec2", &["clock", "ids", "retry"]),
     ("host", &["ids", "quote", "ssh"]),
-    ("ssh", &["quote", "terminal"]),
     ("report", &["terminal"]),
     ("local", &["clock", "quote"]),
 ];
 
 /// The crates below the library, by their folders, and the rooms that it has of each. Cargo holds that they
 /// know nothing of it.
-const CRATES: &[(&str, &[&str])] = &[(
-    "ground",
-    &["clock", "ids", "quote", "retry", "signals", "terminal"],
-)];
+const CRATES: &[(&str, &[&str])] = &[
+    (
+        "ground",
+        &["clock", "ids", "quote", "retry", "signals", "terminal"],
+    ),
+    ("ssh", &["ssh"]),
+];
 
 /// The longest a file may be, in lines.
 const LONGEST: usize = 500;

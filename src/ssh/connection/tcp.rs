@@ -11,7 +11,7 @@ use super::Ssh;
 
 impl Ssh {
     /// Opens a TCP connection from the host to `to`, on behalf of `from`.
-    pub(in crate::ssh) async fn open_tcp(
+    pub(crate) async fn open_tcp(
         &self,
         to: SocketAddr,
         from: SocketAddr,
@@ -20,7 +20,7 @@ impl Ssh {
     }
 
     /// As [`Ssh::open_tcp`], to a host that is named as the host knows it.
-    pub(in crate::ssh) async fn open_host(
+    pub(crate) async fn open_host(
         &self,
         host: &str,
         port: u16,
@@ -36,7 +36,7 @@ impl Ssh {
 
     /// Listens on the host; the port, if the host was to choose one (0). A busy port is
     /// [`SshError::Refused`].
-    pub(in crate::ssh) async fn listen(&self, bind: &str, port: u16) -> Result<u16, SshError> {
+    pub(crate) async fn listen(&self, bind: &str, port: u16) -> Result<u16, SshError> {
         let asked = self
             .connection
             .handle
@@ -53,7 +53,7 @@ impl Ssh {
     }
 
     /// The two halves of a channel of this connection.
-    pub(in crate::ssh) fn accepted(&self, channel: Channel<Msg>) -> Session {
+    pub(crate) fn accepted(&self, channel: Channel<Msg>) -> Session {
         let (messages, half) = channel.split();
         let sender = Sender::new(half, self.connection.end.clone());
         Session { messages, sender }

@@ -39,7 +39,7 @@ impl Ssh {
     /// key and host key. The channels that it opens are passed to `accepts`; without that they are
     /// refused. The connection ends with this one, and is held when `carrier`, which is that of this
     /// one, holds it.
-    pub(in crate::ssh) async fn within(
+    pub(crate) async fn within(
         &self,
         command: &str,
         carrier: &Carrier,

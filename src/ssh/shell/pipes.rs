@@ -15,12 +15,12 @@ use russh::ChannelMsg;
 use tokio::sync::mpsc;
 
 use super::exit::ShellExit;
-use crate::ssh::Ssh;
-use crate::ssh::channel::{Sender, Session};
-use crate::ssh::command::{Decoder, Offsets, Received, Sent, TAKEN};
-use crate::ssh::escape::{Answers, Escapes, HELP, Question, Typed};
-use crate::ssh::gate::Gate;
-use crate::ssh::streams::{Sink, Source, Stop};
+use crate::Ssh;
+use crate::channel::{Sender, Session};
+use crate::command::{Decoder, Offsets, Received, Sent, TAKEN};
+use crate::escape::{Answers, Escapes, HELP, Question, Typed};
+use crate::gate::Gate;
+use crate::streams::{Sink, Source, Stop};
 
 /// How much input is read ahead of what the host has: a far line of 100 ms still carries 40 MiB a
 /// second.

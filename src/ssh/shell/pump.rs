@@ -16,11 +16,11 @@ use russh::ChannelMsg;
 use tokio::sync::{Notify, mpsc};
 
 use super::exit::ShellExit;
-use crate::ssh::channel::{Sender, Session, signal_number};
-use crate::ssh::escape::{Answers, Escapes, HELP, Question, Typed};
-use crate::ssh::gate::Gate;
-use crate::ssh::streams::{Sink, Source, Stop};
-use crate::terminal::{self, Margin, Screen};
+use crate::channel::{Sender, Session, signal_number};
+use crate::escape::{Answers, Escapes, HELP, Question, Typed};
+use crate::gate::Gate;
+use crate::streams::{Sink, Source, Stop};
+use xdrive_ground::terminal::{self, Margin, Screen};
 
 /// How much typed input may wait for a dead link before reading stops (and escapes with it).
 const TYPED: usize = 4 << 20;

@@ -12,7 +12,7 @@
 //! shell.
 
 pub mod agent;
-pub(crate) mod channel;
+pub mod channel;
 pub mod command;
 pub mod connection;
 pub mod dedicated;
@@ -20,7 +20,7 @@ mod error;
 pub mod escape;
 mod first_line;
 pub mod forward;
-pub(crate) mod gate;
+pub mod gate;
 pub mod key;
 mod line;
 mod listen;
@@ -32,7 +32,7 @@ mod relay;
 pub mod remote;
 mod route;
 pub mod shell;
-pub(crate) mod start;
+pub mod start;
 pub mod streams;
 pub mod terminal;
 mod traffic;
