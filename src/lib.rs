@@ -62,8 +62,8 @@
 //! {ec2, host}, and host → ssh. Of [`host`] the drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
-//! `src/ground` (`clock`, `ids`, `quote`, `retry`, `signals` and `terminal`) and `src/ssh` are crates of
-//! their own, compiled while the SDK is.
+//! `src/ground` (`clock`, `ids`, `quote`, `retry`, `signals` and `terminal`), `src/ssh` and `src/local` are
+//! crates of their own, compiled while the SDK is.
 //!
 //! | module | what it owns |
 //! | --- | --- |
@@ -101,14 +101,14 @@ pub mod failure;
 pub mod fuzzing;
 pub mod host;
 pub(crate) mod launch;
-#[cfg(all(feature = "local", target_os = "linux"))]
-pub mod local;
 pub mod report;
 pub mod session;
 pub(crate) mod transfer;
 
 pub use xdrive_ground::{clock, ids, quote, signals, terminal};
 
+#[cfg(all(feature = "local", target_os = "linux"))]
+pub use xdrive_local as local;
 pub use xdrive_ssh as ssh;
 
 pub(crate) use xdrive_ground::retry;

@@ -16,7 +16,7 @@ use super::store::{Lock, StoreError};
 use super::wire::ApiError;
 use super::world::{Intent, World};
 use super::{Inner, Local};
-use crate::clock::BootTime;
+use xdrive_ground::clock::BootTime;
 
 /// Programs that a killed process had started, such as losetup(8), outlive it by a moment: the
 /// kernel frees its lock before it signals its children. Recovery cannot see them, so it first

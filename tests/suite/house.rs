@@ -54,6 +54,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ),
     // What the library has of the crates below it, it has by one name.
     ("xdrive_ground", &["lib.rs", "local/", "ssh/"]),
+    ("xdrive_local", &["lib.rs"]),
     ("xdrive_ssh", &["lib.rs"]),
     ("println!", &[]),
     ("print!(", &[]),
@@ -125,7 +126,6 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("ec2", &["clock", "ids", "retry"]),
     ("host", &["ids", "quote", "ssh"]),
     ("report", &["terminal"]),
-    ("local", &["clock", "quote"]),
 ];
 
 /// The crates below the library, by their folders, and the rooms that it has of each. Cargo holds that they
@@ -135,6 +135,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "ground",
         &["clock", "ids", "quote", "retry", "signals", "terminal"],
     ),
+    ("local", &["local"]),
     ("ssh", &["ssh"]),
 ];
 

@@ -2,9 +2,9 @@
 
 use super::request::no_such;
 use super::{Answer, Reading};
-use crate::local::catalog;
-use crate::local::records::InstanceState;
-use crate::local::wire::{ApiError, Xml};
+use crate::catalog;
+use crate::records::InstanceState;
+use crate::wire::{ApiError, Xml};
 
 /// STS `GetCallerIdentity`.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table of calls")]

@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use super::Answer;
 use super::instances::stamp;
 use super::request::{Request, no_such};
-use crate::local::change::Change;
-use crate::local::delays::Delays;
-use crate::local::plane::PlaneError;
-use crate::local::records::{Attachment, InstanceState};
-use crate::local::wire::{ApiError, Xml};
-use crate::local::world::Intent;
+use crate::change::Change;
+use crate::delays::Delays;
+use crate::plane::PlaneError;
+use crate::records::{Attachment, InstanceState};
+use crate::wire::{ApiError, Xml};
+use crate::world::Intent;
 
 /// An attachment as EC2 writes it.
 pub(super) fn item(

@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 use super::request::Request;
 use super::snapshots::origin;
 use super::{Answer, Reading};
-use crate::local::plane::BLOCK;
-use crate::local::records::Snapshot;
-use crate::local::wire::{ApiError, Xml, blob};
+use crate::plane::BLOCK;
+use crate::records::Snapshot;
+use crate::wire::{ApiError, Xml, blob};
 
 /// The life of a block token.
 const TOKEN: SignedDuration = SignedDuration::from_hours(7 * 24);

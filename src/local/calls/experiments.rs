@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::request::{Request, new_id};
 use super::{Answer, Reading};
-use crate::local::catalog;
-use crate::local::change::Change;
-use crate::local::experiment::{Asked, Experiment, Start, Template};
-use crate::local::interrupt::{interrupt, running_spot};
-use crate::local::wire::{ApiError, Xml};
+use crate::catalog;
+use crate::change::Change;
+use crate::experiment::{Asked, Experiment, Start, Template};
+use crate::interrupt::{interrupt, running_spot};
+use crate::wire::{ApiError, Xml};
 
 const ACTION: &str = "aws:ec2:send-spot-instance-interruptions";
 

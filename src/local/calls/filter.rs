@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::request::Request;
-use crate::local::wire::ApiError;
+use crate::wire::ApiError;
 
 /// The filters of one call.
 pub(super) struct Filters<'a>(Vec<(String, Vec<&'a str>)>);

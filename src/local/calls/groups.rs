@@ -9,11 +9,11 @@ use super::network::no_default_vpc;
 use super::page::Page;
 use super::request::{Request, bad_value, missing, new_id, no_such};
 use super::{Answer, Reading, tags};
-use crate::local::catalog;
-use crate::local::change::Change;
-use crate::local::records::{Group, InstanceState, Rule, Tags};
-use crate::local::wire::{ApiError, Params, Xml};
-use crate::local::world::World;
+use crate::catalog;
+use crate::change::Change;
+use crate::records::{Group, InstanceState, Rule, Tags};
+use crate::wire::{ApiError, Params, Xml};
+use crate::world::World;
 
 /// `CreateSecurityGroup`, in the default VPC.
 pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {

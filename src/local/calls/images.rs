@@ -9,10 +9,10 @@ use super::instances::stamp;
 use super::page::Page;
 use super::request::no_such;
 use super::{Answer, Reading};
-use crate::local::Local;
-use crate::local::catalog::{self, InstanceType, TYPES};
-use crate::local::plane::Image;
-use crate::local::wire::{ApiError, Xml};
+use crate::Local;
+use crate::catalog::{self, InstanceType, TYPES};
+use crate::plane::Image;
+use crate::wire::{ApiError, Xml};
 
 /// The image that `asked` means: an id, or `resolve:ssm:` and one of AWS's public parameters,
 /// which all stand for the first image here, if it has their architecture.

@@ -9,12 +9,12 @@ use super::filter::{Field, Filters};
 use super::page::Page;
 use super::request::{Request, bad_value, flag, no_such};
 use super::{Answer, Reading, tags};
-use crate::local::catalog;
-use crate::local::change::Change;
-use crate::local::delays::Delays;
-use crate::local::records::{Ending, Instance, InstanceState};
-use crate::local::wire::{ApiError, Xml, blob};
-use crate::local::world::World;
+use crate::catalog;
+use crate::change::Change;
+use crate::delays::Delays;
+use crate::records::{Ending, Instance, InstanceState};
+use crate::wire::{ApiError, Xml, blob};
+use crate::world::World;
 
 const FILTERS: &[&str] = &[
     "architecture",

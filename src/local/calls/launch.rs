@@ -8,12 +8,12 @@ use super::instances;
 use super::order::{Market, Order, order};
 use super::quotas;
 use super::request::{Request, new_id, repeats};
-use crate::local::catalog;
-use crate::local::change::Change;
-use crate::local::plane;
-use crate::local::records::{Attachment, Ending, Instance, Spot, Tags, Volume};
-use crate::local::wire::{ApiError, Xml};
-use crate::local::world::Intent;
+use crate::catalog;
+use crate::change::Change;
+use crate::plane;
+use crate::records::{Attachment, Ending, Instance, Spot, Tags, Volume};
+use crate::wire::{ApiError, Xml};
+use crate::world::Intent;
 
 /// `RunInstances`.
 pub(super) fn run_instances(request: Request<'_>, change: &mut Change<'_>) -> Answer {

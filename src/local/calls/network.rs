@@ -8,8 +8,8 @@ use super::filter::{Field, Filters};
 use super::page::Page;
 use super::request::no_such;
 use super::{Answer, Reading};
-use crate::local::catalog;
-use crate::local::wire::{ApiError, Xml};
+use crate::catalog;
+use crate::wire::{ApiError, Xml};
 
 /// The error for a request without a VPC, where there is no default one.
 pub(super) fn no_default_vpc() -> ApiError {

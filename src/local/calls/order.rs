@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::images;
 use super::network::no_default_vpc;
 use super::request::{Request, bad_value, flag, no_such, number, zone};
-use crate::local::catalog::{self, InstanceType, Zone};
-use crate::local::change::Change;
-use crate::local::records::Token;
-use crate::local::wire::{ApiError, blob};
+use crate::catalog::{self, InstanceType, Zone};
+use crate::change::Change;
+use crate::records::Token;
+use crate::wire::{ApiError, blob};
 
 /// An order of instances, checked.
 pub(super) struct Order {

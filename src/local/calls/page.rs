@@ -6,7 +6,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::request::Request;
-use crate::local::wire::{ApiError, Xml};
+use crate::wire::{ApiError, Xml};
 
 /// The requested part of an answer.
 pub(super) struct Page {

@@ -6,11 +6,11 @@
 
 use super::order::{Market, Order};
 use super::{Answer, Reading};
-use crate::local::catalog::InstanceType;
-use crate::local::change::Change;
-use crate::local::records::InstanceState;
-use crate::local::settings::Plan;
-use crate::local::wire::{ApiError, Xml};
+use crate::catalog::InstanceType;
+use crate::change::Change;
+use crate::records::InstanceState;
+use crate::settings::Plan;
+use crate::wire::{ApiError, Xml};
 
 /// A quota: its code and its name.
 type Quota = (&'static str, &'static str);

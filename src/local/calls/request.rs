@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::local::catalog;
-use crate::local::records::Token;
-use crate::local::wire::{ApiError, Params};
+use crate::catalog;
+use crate::records::Token;
+use crate::wire::{ApiError, Params};
 
 /// The parameters of one call, all of them understood.
 #[derive(Clone, Copy)]
@@ -221,7 +221,7 @@ pub(super) fn bad_value(value: &str, name: &str) -> ApiError {
 }
 
 /// The error for an id of no resource: by its prefix, malformed or unknown.
-pub(in crate::local) fn no_such_id(id: &str) -> ApiError {
+pub(crate) fn no_such_id(id: &str) -> ApiError {
     let kinds = [
         ("i-", "InvalidInstanceID", "instance ID"),
         ("vol-", "InvalidVolume", "volume"),

@@ -9,8 +9,8 @@ mod table;
 use table::Ask;
 
 use super::request::Request;
-use crate::local::wire::ApiError;
-use crate::local::{Local, catalog};
+use crate::wire::ApiError;
+use crate::{Local, catalog};
 
 /// Refuses the call if the caller may not make it.
 pub(super) fn check(local: &Local, action: &str, request: Request<'_>) -> Result<(), ApiError> {

@@ -7,13 +7,13 @@ use super::instances::stamp;
 use super::page::Page;
 use super::request::{Request, new_id, no_such};
 use super::{Answer, Reading, rights, tags};
-use crate::local::Local;
-use crate::local::catalog;
-use crate::local::change::Change;
-use crate::local::plane::{BLOCK, PlaneError};
-use crate::local::records::{Snapshot, Tags};
-use crate::local::wire::{ApiError, Xml};
-use crate::local::world::Intent;
+use crate::Local;
+use crate::catalog;
+use crate::change::Change;
+use crate::plane::{BLOCK, PlaneError};
+use crate::records::{Snapshot, Tags};
+use crate::wire::{ApiError, Xml};
+use crate::world::Intent;
 
 const FILTERS: &[&str] = &[
     "description",

@@ -10,9 +10,9 @@ use super::instances::stamp;
 use super::page::Page;
 use super::request::{bad_value, no_such, zone};
 use super::{Answer, Reading, tags};
-use crate::local::catalog::{self, TYPES, dollars};
-use crate::local::records::{Instance, InstanceState};
-use crate::local::wire::{ApiError, Xml};
+use crate::catalog::{self, TYPES, dollars};
+use crate::records::{Instance, InstanceState};
+use crate::wire::{ApiError, Xml};
 
 /// The only product here.
 const PRODUCT: &str = "Linux/UNIX";

@@ -14,9 +14,9 @@ use super::filter::{Field, Filters};
 use super::instances::{all_exist, stamp, state_node};
 use super::page::Page;
 use super::{Answer, Reading};
-use crate::local::delays::Delays;
-use crate::local::records::{Instance, InstanceState};
-use crate::local::wire::Xml;
+use crate::delays::Delays;
+use crate::records::{Instance, InstanceState};
+use crate::wire::Xml;
 
 /// The result of one check: its `status`, and its `reachability`, if that applies.
 #[derive(Debug, Clone, Copy)]

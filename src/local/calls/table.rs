@@ -5,7 +5,7 @@ use super::{
     Answer, Reading, account, attachments, blocks, experiments, groups, images, instances, launch,
     network, quotas, snapshots, spot, status, tags, volumes,
 };
-use crate::local::change::Change;
+use crate::change::Change;
 
 /// The function that carries out a call.
 pub(super) enum Run {

@@ -8,12 +8,12 @@ use super::filter::{Field, Filters};
 use super::page::Page;
 use super::request::{self, Request, no_such_id};
 use super::{Answer, Reading};
-use crate::local::Local;
-use crate::local::change::Change;
-use crate::local::delays::Delays;
-use crate::local::records::Tags;
-use crate::local::wire::Xml;
-use crate::local::world::World;
+use crate::Local;
+use crate::change::Change;
+use crate::delays::Delays;
+use crate::records::Tags;
+use crate::wire::Xml;
+use crate::world::World;
 
 /// `tagSet` of one resource.
 pub(super) fn set(tags: &Tags, at: Timestamp) -> Xml {

@@ -7,12 +7,12 @@ use super::instances::stamp;
 use super::page::Page;
 use super::request::{Request, bad_value, missing, new_id, no_such, repeats, zone};
 use super::{Answer, Reading, attachments, rights, snapshots, tags};
-use crate::local::catalog;
-use crate::local::change::Change;
-use crate::local::delays::Delays;
-use crate::local::records::{Tags, Volume};
-use crate::local::wire::{ApiError, Xml};
-use crate::local::world::Intent;
+use crate::catalog;
+use crate::change::Change;
+use crate::delays::Delays;
+use crate::records::{Tags, Volume};
+use crate::wire::{ApiError, Xml};
+use crate::world::Intent;
 
 const FILTERS: &[&str] = &[
     "attachment.attach-time",

@@ -29,8 +29,8 @@ use super::guest_path::{open_inside, root_of};
 use super::loops::{self, Loop};
 use super::order::Order;
 use super::process::Process;
-use crate::clock::{BootTime, Clock};
-use crate::local::catalog::Hypervisor;
+use crate::catalog::Hypervisor;
+use xdrive_ground::clock::{BootTime, Clock};
 
 /// Nitro instances number their devices from 0, the root disk's; there are at most so many.
 const SLOTS: std::ops::RangeInclusive<u32> = 1..=127;

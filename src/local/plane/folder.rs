@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 use super::{Machine, PlaneError};
-use crate::clock::BootTime;
+use xdrive_ground::clock::BootTime;
 
 /// The folder of all instances' folders.
 pub(super) fn all(dir: &Path) -> PathBuf {

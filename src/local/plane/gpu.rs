@@ -86,29 +86,29 @@ const OWN: &str = "usr/lib/gpu-stand-in";
 const DRIVER: [(&str, &str); 2] = [
     (
         "usr/bin/nvidia-smi",
-        include_str!("../../../shell/local/gpu/nvidia-smi"),
+        include_str!("../scripts/gpu/nvidia-smi"),
     ),
     (
         "usr/lib/gpu-stand-in/kmod-load",
-        include_str!("../../../shell/local/gpu/kmod-load"),
+        include_str!("../scripts/gpu/kmod-load"),
     ),
 ];
 const TOOLKIT: [(&str, &str); 2] = [
     (
         "usr/bin/nvidia-container-runtime",
-        include_str!("../../../shell/local/gpu/nvidia-container-runtime"),
+        include_str!("../scripts/gpu/nvidia-container-runtime"),
     ),
     (
         "usr/bin/nvidia-container-runtime-hook",
-        include_str!("../../../shell/local/gpu/nvidia-container-runtime-hook"),
+        include_str!("../scripts/gpu/nvidia-container-runtime-hook"),
     ),
 ];
 
 /// The unit that loads the driver.
-const UNIT: &str = include_str!("../../../shell/local/gpu/nvidia-kmod-load.service");
+const UNIT: &str = include_str!("../scripts/gpu/nvidia-kmod-load.service");
 
 /// Docker's settings, as `nvidia-ctk runtime configure` leaves them.
-const RUNTIMES: &str = include_str!("../../../shell/local/gpu/daemon.json");
+const RUNTIMES: &str = include_str!("../scripts/gpu/daemon.json");
 
 /// Puts the devices of the instance's bus into the folder `bus`, and what belongs to `gpu` into its
 /// `root` file system, before that is mounted.

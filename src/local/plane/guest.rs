@@ -20,9 +20,9 @@ use super::folder::Folder;
 use super::network::Network;
 use super::process::Process;
 use super::program::{PATH, cannot_start, program, run};
-use crate::local::catalog::Hypervisor;
+use crate::catalog::Hypervisor;
 
-const BOOT: &str = include_str!("../../../shell/local/boot.sh");
+const BOOT: &str = include_str!("../scripts/boot.sh");
 /// From the start to systemd's; it takes some 50 ms.
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -25,7 +25,7 @@ use super::guest::Guest;
 use super::host_lock::HostLock;
 use super::order::Order;
 use super::{PlaneError, disk, power, root};
-use crate::clock::{BootTime, Clock};
+use xdrive_ground::clock::{BootTime, Clock};
 
 /// How long an instance gets to power off before it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);

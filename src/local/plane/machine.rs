@@ -1,7 +1,7 @@
 //! A machine: what it is to be, and where it is once it is up.
 
 use super::gpu::Gpu;
-use crate::clock::BootTime;
+use xdrive_ground::clock::BootTime;
 
 /// A machine to bring up.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]

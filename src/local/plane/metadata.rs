@@ -25,7 +25,7 @@ use serde_json::json;
 use super::folder::Folder;
 use super::network::Network;
 use super::{Machine, sent_keys};
-use crate::clock::Clock;
+use xdrive_ground::clock::Clock;
 
 const ADDRESS: &str = "169.254.169.254:80";
 /// The versions in use that cloud-init and the SDKs ask for; others are not found, as on EC2.

@@ -60,7 +60,7 @@ pub use real::RealPlane;
 pub use supervisor::supervise;
 pub(super) use trial::refusals;
 
-use crate::clock::BootTime;
+use xdrive_ground::clock::BootTime;
 
 /// The data plane of one state directory.
 pub trait Plane: fmt::Debug + Send + Sync {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{BLOCK, Image, Machine, Plane, PlaneError, Up};
-use crate::clock::BootTime;
+use xdrive_ground::clock::BootTime;
 
 /// The only image.
 const IMAGE: &str = "ami-00000000000000001";

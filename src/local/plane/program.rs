@@ -30,8 +30,7 @@ pub(super) const MKFS: (&str, &str) = ("mkfs.xfs", "xfsprogs");
 pub(super) const CUT: (&str, &str) = ("xfs_io", "xfsprogs");
 
 /// The folders of system programs; root's own `PATH` may be a user's (`su` keeps it).
-pub(in crate::local) const PATH: &str =
-    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The command `name`, found in the system's folders, with English messages.
 pub(super) fn program(name: &str) -> Command {
@@ -50,7 +49,7 @@ pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
 }
 
 /// The programs that the plane runs on any computer, each with its Debian package.
-pub(in crate::local) fn programs() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+pub(crate) fn programs() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     PROGRAMS.iter().chain([&MKFS])
 }
 

@@ -18,7 +18,7 @@ use super::program::{self, MKFS, cannot_start, program};
 use super::supervisor::Report;
 use super::{Image, Machine, Plane, PlaneError, Up};
 use super::{blocks, console, disk, images, loops, metadata, power, sent_keys, sweep};
-use crate::clock::{BootTime, Clock};
+use xdrive_ground::clock::{BootTime, Clock};
 
 /// Namespaces, loop devices and files below the state directory.
 #[derive(Debug, Clone)]

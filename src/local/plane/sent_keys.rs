@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::clock::BootTime;
+use xdrive_ground::clock::BootTime;
 
 /// The life of a key (EC2 Instance Connect API reference, *`SendSSHPublicKey`*).
 const LIFE: Duration = Duration::from_mins(1);
@@ -60,7 +60,7 @@ pub(super) fn read(path: &Path, now: BootTime) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use xdrive_ground::clock::Clock;
 
     #[test]
     fn a_key_is_good_for_a_minute_and_others_sent_meanwhile_for_theirs() {

@@ -15,7 +15,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use serde::{Deserialize, Serialize};
 use tokio::net::unix::pipe;
 
-use crate::clock::Clock;
+use xdrive_ground::clock::Clock;
 
 use super::cgroup::Cgroups;
 use super::console::{self, Console};

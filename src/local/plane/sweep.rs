@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::clock::Clock;
+use xdrive_ground::clock::Clock;
 
 use super::cgroup::Cgroups;
 use super::copies::Disks;

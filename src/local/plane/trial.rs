@@ -25,7 +25,7 @@ const TRIALS: [Trial; 2] = [
 
 /// Why no instance can run on this computer, although its user is root; a line each. A program that
 /// is not there is no reason: it can be installed. What was tried leaves nothing behind.
-pub(in crate::local) fn refusals() -> Vec<String> {
+pub(crate) fn refusals() -> Vec<String> {
     let refused = TRIALS.iter().filter_map(|(trial, why)| match trial() {
         Ok(()) | Err(PlaneError::Missing(_)) => None,
         Err(error) => Some(format!("{why}: {error:#}").replace('\n', " ")),

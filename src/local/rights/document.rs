@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The context of a request: each key with its values.
-pub(in crate::local) type Context = BTreeMap<String, Vec<String>>;
+pub(crate) type Context = BTreeMap<String, Vec<String>>;
 
 /// A policy document.
 #[derive(Debug, Clone, PartialEq, Eq)]

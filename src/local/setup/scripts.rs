@@ -20,18 +20,10 @@ type File = (&'static str, bool, &'static str);
 
 macro_rules! file {
     ($path:literal) => {
-        (
-            $path,
-            false,
-            include_str!(concat!("../../../shell/local/", $path)),
-        )
+        ($path, false, include_str!(concat!("../scripts/", $path)))
     };
     ($path:literal runs) => {
-        (
-            $path,
-            true,
-            include_str!(concat!("../../../shell/local/", $path)),
-        )
+        ($path, true, include_str!(concat!("../scripts/", $path)))
     };
 }
 
@@ -125,7 +117,7 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let folder = unpack(cache.path()).unwrap();
         let unpacked = files(folder.path());
-        let mut expected = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("shell/local"));
+        let mut expected = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts"));
         // What instances boot with is elsewhere in the program; the second tree is the tests'.
         let others = ["boot.sh", "second", "gpu/", ".shellcheckrc"];
         expected.retain(|name, _| !others.iter().any(|other| name.starts_with(other)));

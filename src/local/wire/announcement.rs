@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::local::Local;
-use crate::quote::quote;
+use crate::Local;
+use xdrive_ground::quote::quote;
 
 const NAME: &str = "serving";
 

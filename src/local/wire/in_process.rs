@@ -10,7 +10,7 @@ use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 
 use super::respond;
-use crate::local::Local;
+use crate::Local;
 
 /// An HTTP client whose requests a [`Local`] in this process answers, on a thread that may block. A
 /// call whose caller stops waiting is carried out all the same, as on a server.

@@ -9,7 +9,7 @@ use super::message::{Answer, ApiError, Question};
 use super::protocol::Service;
 use super::signature::{self, Signer};
 use super::{Params, Xml};
-use crate::local::{Credentials, Local};
+use crate::{Credentials, Local};
 
 /// Carries out `request` on `local`, if it is signed with its key; every refusal is a response
 /// too. Blocks for as long as the call does.

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 
 use super::announcement::Announcement;
 use super::respond;
-use crate::local::Local;
+use crate::Local;
 
 /// The largest body read. EC2's largest request is a `RunInstances` with 16 KiB of user data and
 /// 50 tags for each of a few resources.

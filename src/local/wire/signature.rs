@@ -16,7 +16,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use subtle::ConstantTimeEq as _;
 
-use crate::local::Credentials;
+use crate::Credentials;
 
 /// How far the sender's clock may be off, either way.
 pub(super) const SKEW: Duration = Duration::from_mins(15);

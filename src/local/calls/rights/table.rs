@@ -16,10 +16,10 @@ use super::super::images::resolve;
 use super::super::request::Request;
 use super::super::tags::tags_of;
 use super::arn;
-use crate::local::rights::{Context, Rights};
-use crate::local::wire::ApiError;
-use crate::local::world::World;
-use crate::local::{Local, catalog};
+use crate::rights::{Context, Rights};
+use crate::wire::ApiError;
+use crate::world::World;
+use crate::{Local, catalog};
 
 /// A question to the caller's policies: may this action be done to this resource?
 pub(super) struct Ask {

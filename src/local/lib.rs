@@ -40,13 +40,13 @@ pub use faults::Fault;
 pub use settings::{Boots, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
-use crate::clock::Clock;
 use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use rights::Rights;
 use store::Store;
 use throttle::Throttle;
 use wire::{ApiError, Params, Xml};
+use xdrive_ground::clock::Clock;
 
 /// The options for opening an EC2 in a folder.
 #[derive(Debug, Clone)]
