@@ -32,7 +32,7 @@ const SKEW: u64 = 60;
 /// The type of the tried launch, if none can be chosen.
 const TRIED: &str = "m5.large";
 
-/// One type of each family whose quota is checked.
+/// The types whose quotas are checked, one of each family.
 const COUNTED: [&str; 4] = ["m5.large", "g5.xlarge", "p4d.24xlarge", "p5.48xlarge"];
 
 /// `xdrive doctor`.

@@ -93,7 +93,7 @@ struct Account {
     result: String,
     /// Deletions and other steps that were made, or would be; in words.
     steps: Vec<String>,
-    /// The same as lines of text.
+    /// The steps as lines of text.
     #[serde(skip)]
     lines: Vec<String>,
     /// Notes of what somebody has to look at; in words.

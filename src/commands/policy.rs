@@ -61,7 +61,7 @@ pub struct Args {
     pub selftest: bool,
 }
 
-/// What the policy allows beside the calls.
+/// The rights that the policy allows beside the calls.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Grants<'a> {
     /// The role that may be given to instances.
@@ -215,9 +215,10 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
 
-/// What `xdrive selftest` calls in addition: Session Manager where it is named (Systems Manager user
-/// guide, *Sample IAM policies for Session Manager*); and experiments in the role that is named (AWS
-/// FIS user guide, *Policy examples*), of the one action that takes spot instances back.
+/// The rights for the calls that `xdrive selftest` makes in addition: Session Manager where it is
+/// named (Systems Manager user guide, *Sample IAM policies for Session Manager*); and experiments
+/// in the role that is named (AWS FIS user guide, *Policy examples*), of the one action that takes
+/// spot instances back.
 #[must_use]
 pub fn of_selftest(partition: Partition) -> Value {
     let mut statements = Statements::default();
