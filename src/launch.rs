@@ -1,5 +1,6 @@
 //! Launches: terms, offers, the container's image, and failures. Knows no session.
 
+pub(crate) mod cost;
 pub(crate) mod failure;
 pub(crate) mod image;
 pub(crate) mod offers;

@@ -23,8 +23,9 @@ use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms}
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
+use crate::launch::cost::{beside_words, surplus_words};
 use crate::launch::failure;
-use crate::launch::offers::{beside_words, gib, surplus_words};
+use crate::launch::offers::gib;
 use crate::report::{self, Report, Text};
 
 use history::History;

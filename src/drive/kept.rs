@@ -5,9 +5,7 @@
 //! largest is billed, and at most the sum. The exact size takes a call for each 5 GiB of each
 //! snapshot (`ListChangedBlocks`), too long for a save to wait.
 
-use crate::ec2::{Snapshot, SnapshotState};
-
-use super::stuck::SNAPSHOT_CENTS;
+use crate::ec2::{Snapshot, SnapshotState, stored_cents};
 
 /// The snapshots of a drive, by the last sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,8 +43,7 @@ impl Kept {
     /// The snapshots' cost a month in US cents: the least, where that is known, and the most.
     #[must_use]
     pub fn cents(&self) -> (Option<u64>, u64) {
-        let cents = |bytes: u64| (bytes >> 20) * SNAPSHOT_CENTS / 1024;
-        (self.least.map(cents), cents(self.most))
+        (self.least.map(stored_cents), stored_cents(self.most))
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::ec2::{GibiBytes, Speed};
+use crate::ec2::{GibiBytes, Speed, snapshot_cents, volume_cents};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
 use super::billed::Billed;
@@ -132,42 +132,6 @@ pub struct Stuck {
     pub left: Left,
 }
 
-/// The price of a gp3 volume for a GiB and month in us-east-1, in US cents
-/// (<https://aws.amazon.com/ebs/pricing/>); other regions differ by up to a half.
-const VOLUME_CENTS: u32 = 8;
-/// The price of a standard snapshot for a GiB and month in us-east-1, in US cents.
-pub(super) const SNAPSHOT_CENTS: u64 = 5;
-
-/// The cost of a volume of `size` a month, in US cents, about.
-#[must_use]
-pub fn volume_cents(size: GibiBytes) -> u64 {
-    u64::from(size) * u64::from(VOLUME_CENTS)
-}
-
-/// The most that a snapshot of a volume of `size` costs a month, in US cents, about.
-#[must_use]
-pub fn snapshot_cents(size: GibiBytes) -> u64 {
-    u64::from(size) * SNAPSHOT_CENTS
-}
-
-/// A public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
-const ADDRESS_DOLLARS: f64 = 0.005;
-
-/// The instance's root disk, in GiB: that of the public images.
-const ROOT_GIB: GibiBytes = 30;
-
-/// The hours of a month, as AWS counts them.
-const HOURS: f64 = 730.0;
-
-/// The cost of an instance an hour beside its own price, in US dollars, about: its address, its
-/// disk, and a drive of `size` and `speed` while it is a volume.
-#[must_use]
-pub fn beside(size: GibiBytes, speed: Speed) -> f64 {
-    let cents = volume_cents(ROOT_GIB + size) + speed.cents();
-    let month = 0.01 * f64::from(u32::try_from(cents).unwrap_or(u32::MAX));
-    ADDRESS_DOLLARS + month / HOURS
-}
-
 impl Thing {
     /// The resource's cost a month in US cents, about; `None` for instances, which are billed by
     /// the second.
@@ -175,7 +139,7 @@ impl Thing {
     pub fn cents(&self) -> Option<u64> {
         match self {
             Self::Instance(_) => None,
-            Self::Volume(_, size) => Some(volume_cents(*size)),
+            Self::Volume(_, size) => Some(volume_cents(*size, Speed::default())),
             Self::Snapshot(_, size) => Some(snapshot_cents(*size)),
         }
     }
@@ -241,7 +205,7 @@ impl Left {
 
     /// Leaves out the snapshots, which a saved drive always costs.
     #[must_use]
-    pub fn besides_snapshots(mut self) -> Self {
+    pub fn without_snapshots(mut self) -> Self {
         self.0.retain(|thing| !matches!(thing, Thing::Snapshot(..)));
         self
     }

@@ -8,7 +8,7 @@ use aws_sdk_ec2::types::{Filter, Reservation};
 
 use super::pages::{PAGE, read_pages};
 use super::{DRIVE, Ec2, Error, Instance, Kind, Snapshot, Tags, Volume, convert};
-use crate::ids::{InstanceId, SnapshotId, VolumeId};
+use crate::ids::{DriveName, InstanceId, SnapshotId, VolumeId};
 
 /// How a snapshot is encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,24 +21,24 @@ pub enum Encryption {
 
 impl Ec2 {
     /// All instances tagged with this drive, terminated ones included; all pages.
-    pub async fn instances(&self, drive: &str) -> Result<Vec<Instance>, Error> {
+    pub async fn instances(&self, drive: &DriveName) -> Result<Vec<Instance>, Error> {
         self.instances_where(vec![of_drive(drive)]).await
     }
 
     /// All volumes tagged with this drive, root disks included.
-    pub async fn volumes(&self, drive: &str) -> Result<Vec<Volume>, Error> {
+    pub async fn volumes(&self, drive: &DriveName) -> Result<Vec<Volume>, Error> {
         self.volumes_where(of_drive(drive)).await
     }
 
     /// All snapshots of this account that xdrive made of this drive, by its tag.
-    pub async fn snapshots(&self, drive: &str) -> Result<Vec<Snapshot>, Error> {
+    pub async fn snapshots(&self, drive: &DriveName) -> Result<Vec<Snapshot>, Error> {
         Ok(self.snapshots_and_backups(drive).await?.0)
     }
 
     /// All snapshots of [`Self::snapshots`], and the backups that somebody else made of the drive's volumes.
     pub async fn snapshots_and_backups(
         &self,
-        drive: &str,
+        drive: &DriveName,
     ) -> Result<(Vec<Snapshot>, Vec<Snapshot>), Error> {
         let all = self.snapshots_where(of_drive(drive)).await?.into_iter();
         Ok(all.partition(|it| !it.is_backup()))
@@ -63,10 +63,10 @@ impl Ec2 {
     }
 
     /// The volumes and snapshots whose `Name` is this and that are no drive's.
-    pub async fn unmarked(&self, name: &str) -> Result<(Vec<Volume>, Vec<Snapshot>), Error> {
+    pub async fn unmarked(&self, name: &DriveName) -> Result<(Vec<Volume>, Vec<Snapshot>), Error> {
         let named = || {
             let filter = Filter::builder().name("tag:Name");
-            filter.values(literally(name)).build()
+            filter.values(name.as_str()).build()
         };
         let (volumes, snapshots) =
             tokio::try_join!(self.volumes_where(named()), self.snapshots_where(named()))?;
@@ -315,28 +315,15 @@ impl Ec2 {
     }
 }
 
-fn of_drive(drive: &str) -> Filter {
+fn of_drive(drive: &DriveName) -> Filter {
     Filter::builder()
         .name(format!("tag:{DRIVE}"))
-        .values(literally(drive))
+        .values(drive.as_str())
         .build()
 }
 
 fn of_any_drive() -> Filter {
     Filter::builder().name("tag-key").values(DRIVE).build()
-}
-
-/// `value` escaped for a filter. Filter values are patterns, in which `*`, `?` and `\` are escaped
-/// by `\` (EC2 user guide, *Filtering*).
-pub(super) fn literally(value: &str) -> String {
-    let mut pattern = String::with_capacity(value.len());
-    for character in value.chars() {
-        if matches!(character, '*' | '?' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern
 }
 
 /// Turns "not found" by id into `None`.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::https::Answer;
 use super::signed::Scope;
 use super::{DRIVE, Ec2, OWNER, Partition};
-use crate::ids::InstanceId;
+use crate::ids::{DriveName, InstanceId};
 use crate::retry::retry;
 
 /// Pauses before a call without an answer, or a throttled one, is repeated. All calls may be
@@ -127,7 +127,7 @@ impl Ec2 {
     pub async fn inject_interruption(
         &self,
         owner: &str,
-        drive: &str,
+        drive: &DriveName,
         role: &str,
         instance: Option<&InstanceId>,
     ) -> Injection {
@@ -140,7 +140,7 @@ impl Ec2 {
                 };
             }
         };
-        let tags = json!({DRIVE: drive, OWNER: owner});
+        let tags = json!({DRIVE: drive.as_str(), OWNER: owner});
         let arn = self.arn(owner, instance);
         let body = template(&token, &arn, role, &tags);
         let created = self.fis(Method::POST, "/experimentTemplates", Some(&body));
@@ -317,7 +317,7 @@ mod tests {
         ec2.fis_at = Some(url);
         let instance = "i-0a".parse().unwrap();
         let injection = ec2
-            .inject_interruption(OWN, "own", ROLE, Some(&instance))
+            .inject_interruption(OWN, &"own".parse().unwrap(), ROLE, Some(&instance))
             .await;
         (injection, server.join().unwrap())
     }

@@ -9,7 +9,6 @@ use aws_sdk_ec2::types::{Filter, IpPermission, IpRange, Ipv6Range, ResourceType,
 use jiff::Timestamp;
 
 use super::change::tagged;
-use super::describe::literally;
 use super::error::NO_GROUP;
 use super::pages::{PAGE, read_pages};
 use super::{Cidr, Ec2, Error, OWNER, Tags, convert};
@@ -42,6 +41,19 @@ pub struct Rule {
     pub from: Cidr,
     /// The rule's description.
     pub description: String,
+}
+
+/// `value` escaped for a filter. Filter values are patterns, in which `*`, `?` and `\` are escaped
+/// by `\` (EC2 user guide, *Filtering*).
+fn literally(value: &str) -> String {
+    let mut pattern = String::with_capacity(value.len());
+    for character in value.chars() {
+        if matches!(character, '*' | '?' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
 }
 
 impl Ec2 {

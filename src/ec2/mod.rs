@@ -40,6 +40,7 @@ mod signed;
 mod source;
 pub mod speed;
 mod spot;
+mod storage;
 mod trace;
 mod types;
 
@@ -85,6 +86,7 @@ pub use quotas::Quota;
 pub use source::{By, Source, profile_names};
 pub use speed::Speed;
 pub use spot::{SPOT_ROLE, SpotStatus, TakenBack};
+pub use storage::{snapshot_cents, stored_cents, volume_cents};
 pub use types::{InstanceType, type_names};
 
 #[cfg(test)]

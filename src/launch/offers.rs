@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::cost::{beside_words, hourly_cost_beside_price, surplus_words};
 use crate::drive::pools::{self, Chosen, Offer};
-use crate::drive::stuck::beside;
 use crate::ec2::{GibiBytes, InstanceType, Price, Speed, Zone};
 
 /// The offers that are tried, in order.
@@ -64,7 +64,8 @@ impl Offers {
             nowhere: zone.filter(|_| tried.is_empty()).cloned(),
             tried,
             // To a tenth of a cent, as in the text.
-            dollars_an_hour_besides: (beside(size, speed) * 1000.0).round() / 1000.0,
+            dollars_an_hour_besides: (hourly_cost_beside_price(size, speed) * 1000.0).round()
+                / 1000.0,
             not_tried,
             left_out: chosen.left_out.iter().map(ToString::to_string).collect(),
             besides: beside_words(size, speed),
@@ -137,29 +138,6 @@ fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
             .to_owned(),
         offer.price_words(),
     ]
-}
-
-/// The cost of an instance beside its own price, as the end of a sentence.
-pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
-    format!(
-        "plus about ${:.3} an hour for address and disks",
-        beside(size, speed)
-    )
-}
-
-/// The cost of a burstable type beside its price; `None` for any other type.
-pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
-    let cents = kind.surplus_cents()?;
-    let name = &kind.name;
-    Some(format!(
-        "{name} is burstable: each vCPU-hour above its baseline costs {} more",
-        dollars(u64::from(cents))
-    ))
-}
-
-/// US cents as dollars.
-pub(crate) fn dollars(cents: u64) -> String {
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 /// MiB as GiB, with one decimal unless that is 0.

@@ -17,7 +17,7 @@ use crate::drive::{CopyOrder, CopySource};
 use crate::ec2::{DRIVE, Ec2, Encryption, Snapshot, SnapshotState, Tags, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SnapshotId};
-use crate::launch::offers::dollars;
+use crate::launch::cost::dollars;
 use crate::ssh::UserKey;
 
 /// The result of a look into a snapshot.
@@ -162,7 +162,7 @@ impl Session {
         }
         let (drive, command) = (&self.request.drive, &self.cloud.command);
         // A list that is denied is reported by what needs it.
-        let Ok((volumes, snapshots)) = self.cloud.ec2.unmarked(drive.as_str()).await else {
+        let Ok((volumes, snapshots)) = self.cloud.ec2.unmarked(drive).await else {
             return Ok(());
         };
         let volume = volumes

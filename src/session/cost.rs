@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
-use crate::drive::stuck::volume_cents;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume};
+use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume, volume_cents};
 use crate::ids::{DriveName, InstanceId};
-use crate::launch::offers::{beside_words, dollars, surplus_words};
+use crate::launch::cost::{beside_words, dollars, surplus_words};
 
 /// How long prices are waited for, where they are: three calls at once, from half around the world.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -52,7 +51,7 @@ impl Cost {
         let (asked, ec2_too) = (Arc::clone(&volume), ec2.clone());
         let (host, drive) = (instance.id.clone(), drive.clone());
         asking.spawn(async move {
-            let volumes = ec2_too.volumes(drive.as_str()).await.unwrap_or_default();
+            let volumes = ec2_too.volumes(&drive).await.unwrap_or_default();
             if let Some(volume) = volumes.iter().find(|volume| is_drive_on(&host, volume)) {
                 // A speed that cannot be parsed was not bought by xdrive.
                 let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
@@ -136,7 +135,7 @@ impl Cost {
             None => ": price not known".to_owned(),
         };
         let drive = self.volume.get().map(|(size, speed)| {
-            let month = dollars(volume_cents(*size) + speed.cents());
+            let month = dollars(volume_cents(*size, *speed));
             format!("\nthe drive: about {month} a month while it is a volume")
         });
         let surplus = self.surplus.get().map(|words| format!("\n{words}"));

@@ -20,7 +20,7 @@ use crate::drive::{Goal, Outcome};
 use crate::ec2::Snapshot;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, SnapshotId};
-use crate::launch::offers::dollars;
+use crate::launch::cost::dollars;
 use crate::ssh::UserKey;
 
 /// What is deleted.

@@ -13,16 +13,17 @@ use super::state::Session;
 use super::{outcome, progress};
 use crate::drive::plan::{Next, Step, Waiting};
 use crate::drive::pools;
-use crate::drive::stuck::{Head, volume_cents};
+use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{GibiBytes, SnapshotState, Zone};
+use crate::ec2::{GibiBytes, SnapshotState, Zone, volume_cents};
 use crate::failure::{Exit, Failure};
 use crate::host::registry::registry;
 use crate::ids::DriveName;
+use crate::launch::cost::dollars;
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
-use crate::launch::offers::{Offers, dollars};
+use crate::launch::offers::Offers;
 use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
@@ -129,7 +130,7 @@ impl Session {
         if is_there {
             return Ok(());
         }
-        found.snapshots = self.cloud.ec2.snapshots(of.name.as_str()).await?;
+        found.snapshots = self.cloud.ec2.snapshots(&of.name).await?;
         let original = found.newest_readable(of.generation);
         let Some(original) = original.map(|(_, original)| original.clone()) else {
             let error = anyhow!("there is no snapshot of {of}");
@@ -381,7 +382,7 @@ impl Session {
         let gib = request.options.size.unwrap_or(cloud.size);
         preview.line(&format!(
             "{drive} is new: an empty volume of {gib} GiB, about {} a month while it is a volume",
-            dollars(volume_cents(gib) + request.options.speed.cents())
+            dollars(volume_cents(gib, request.options.speed))
         ));
         preview.from = Some(Origin {
             kind: "empty",

@@ -11,10 +11,9 @@ use super::request::{DETACHED_LEASE, LEASE};
 use super::state::Session;
 use crate::cloud::Place;
 use crate::drive::pools::{Requirements, Terms};
-use crate::drive::stuck::snapshot_cents;
 use crate::drive::tags;
-use crate::ec2::{GibiBytes, Market, Ownership};
-use crate::launch::offers::dollars;
+use crate::ec2::{GibiBytes, Market, Ownership, snapshot_cents};
+use crate::launch::cost::dollars;
 use crate::report::Text;
 
 impl Session {

@@ -110,7 +110,7 @@ pub(super) async fn demand_fork(
     if volumes.is_empty() && snapshots.is_empty() {
         return Ok(());
     }
-    let originals = cloud.ec2.snapshots(of.name.as_str()).await?;
+    let originals = cloud.ec2.snapshots(&of.name).await?;
     let originals: Vec<&Tags> = originals.iter().map(|it| &it.tags).collect();
     if may_be_fork(&volumes, &snapshots, of, &originals) {
         return Ok(());

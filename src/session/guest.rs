@@ -188,7 +188,7 @@ impl Session {
     /// why not, in words.
     async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
         let ec2 = &self.cloud.ec2;
-        let volumes = ec2.volumes(self.request.drive.as_str()).await;
+        let volumes = ec2.volumes(&self.request.drive).await;
         let volumes = volumes.map_err(|error| error.to_string())?;
         let mounted = volumes.iter().find(|it| {
             let attachment = it.attachment.as_ref();

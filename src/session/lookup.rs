@@ -25,7 +25,6 @@ impl Listing {
     /// Lists instances, then volumes, then snapshots: the order in which data moves. Each is listed
     /// once: a session retries in [`Session::check`](super::state::Session::check).
     pub(super) async fn of(ec2: &Ec2, drive: &DriveName) -> Result<Self, Failure> {
-        let drive = drive.as_str();
         let instances = ec2.instances(drive).await?;
         let volumes = ec2.volumes(drive).await?;
         let (snapshots, backups) = ec2.snapshots_and_backups(drive).await?;

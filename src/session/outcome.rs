@@ -193,7 +193,7 @@ impl Session {
                 Err(Failure::no_drive(drive, &self.cloud.command))
             }
             Outcome::Unwound { left } => {
-                let left = left.besides_snapshots();
+                let left = left.without_snapshots();
                 let words = if left.0.is_empty() {
                     String::new()
                 } else {

@@ -17,7 +17,7 @@ use crate::drive::pools::Offer;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{GibiBytes, Speed, StatusChecks};
 use crate::ids::{DriveName, InstanceId, SnapshotId, VolumeId};
-use crate::launch::offers::{beside_words, dollars, surplus_words};
+use crate::launch::cost::{beside_words, dollars, surplus_words};
 use crate::report::{self, Report};
 
 /// Prints the reconciler's events to a report.

@@ -60,13 +60,12 @@ pub async fn end_scratch(
 
 /// The ids of what EC2 lists of `drive`, without what is deleted or being deleted.
 async fn left(drive: &DriveName, cloud: &Cloud) -> Result<Vec<String>, Failure> {
-    let name = drive.as_str();
     let gone = [VolumeState::Deleting, VolumeState::Deleted];
-    let instances = cloud.ec2.instances(name).await?.into_iter();
+    let instances = cloud.ec2.instances(drive).await?.into_iter();
     let instances = instances.filter(|it| !it.state.is_over());
-    let volumes = cloud.ec2.volumes(name).await?.into_iter();
+    let volumes = cloud.ec2.volumes(drive).await?.into_iter();
     let volumes = volumes.filter(|it| !gone.contains(&it.state));
-    let snapshots = cloud.ec2.snapshots(name).await?.into_iter();
+    let snapshots = cloud.ec2.snapshots(drive).await?.into_iter();
     Ok(instances
         .map(|it| it.id.to_string())
         .chain(volumes.map(|it| it.id.to_string()))

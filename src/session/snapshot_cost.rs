@@ -2,7 +2,7 @@
 
 use super::state::Session;
 use crate::drive::kept::Kept;
-use crate::launch::offers::dollars;
+use crate::launch::cost::dollars;
 
 /// The cost a month above which it is printed, in US cents.
 const UNREPORTED: u64 = 100;

@@ -114,7 +114,7 @@ pub(super) const STAYS: &str = "a session that saves nothing is not left running
 
 /// The resources that are there beside the drive's snapshots, for the end of a line.
 fn not_gone(left: Left) -> String {
-    let left = left.besides_snapshots().0;
+    let left = left.without_snapshots().0;
     let things = left.iter().map(|thing| format!("\n  left: {thing}"));
     things.collect()
 }

@@ -64,7 +64,7 @@ impl Folder {
             session.args(["--local", "connect", DRIVE]).args(*words);
             output_of(&mut session).await?;
         }
-        let snapshots = open(&dir)?.snapshots(DRIVE).await?;
+        let snapshots = open(&dir)?.snapshots(&DRIVE.parse()?).await?;
         let newest = snapshots.iter().max_by_key(|snapshot| snapshot.started);
         let snapshot = newest.context("no snapshot")?.id.to_string();
         std::fs::write(dir.join("settings.toml"), settings)?;

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, LaunchOrder, Tags, VolumeOrder, Zone};
+use xdrive::ids::DriveName;
 use xdrive::local::plane::PaperPlane;
 use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
@@ -33,6 +34,11 @@ struct Scene {
 const DRIVE: &str = "demo";
 const ZONE: &str = "us-east-1b";
 const DEVICE: &str = "/dev/sdf";
+
+/// The name of the drive that everything here is tagged with.
+fn drive() -> DriveName {
+    DRIVE.parse().unwrap()
+}
 
 impl Scene {
     fn new(delays: Preset) -> Self {

@@ -135,7 +135,7 @@ async fn is_over(over: &mut watch::Receiver<bool>, within: Duration) -> bool {
 
 /// The drive's running instance.
 async fn running(run: &Run<'_>, drive: &DriveName) -> Result<InstanceId, Failure> {
-    let instances = run.cloud.ec2.instances(drive.as_str()).await?;
+    let instances = run.cloud.ec2.instances(drive).await?;
     let is_running = |instance: &Instance| instance.state == InstanceState::Running;
     let found = instances.into_iter().find(is_running);
     let found = found.ok_or_else(|| anyhow!("{drive} has no instance"))?;
@@ -159,7 +159,7 @@ async fn inject(
     instance: Option<&InstanceId>,
 ) -> Result<String, NoExperiment> {
     let ec2 = &run.cloud.ec2;
-    let injected = ec2.inject_interruption(owner, drive.as_str(), role, instance);
+    let injected = ec2.inject_interruption(owner, drive, role, instance);
     let Injection { experiment, left } = injected.await;
     if let Some((template, why)) = left {
         let hint = "`aws fis delete-experiment-template --id ID`; it costs nothing";

@@ -65,9 +65,9 @@ impl<H: Hosts> Reconciler<H> {
             Err(RunError::Stuck(Why::NameTaken { to, part }))
         };
         // In the order in which data moves.
-        let instances = self.ec2.instances(to.as_str()).await?;
-        let volumes = self.ec2.volumes(to.as_str()).await?;
-        let snapshots = self.ec2.snapshots(to.as_str()).await?;
+        let instances = self.ec2.instances(to).await?;
+        let volumes = self.ec2.volumes(to).await?;
+        let snapshots = self.ec2.snapshots(to).await?;
         // Lists may show what has moved under both names.
         let others: Vec<&Snapshot> = snapshots.iter().filter(|it| it.id != next.id).collect();
         let is_marked = |it: &Snapshot| {
@@ -106,8 +106,8 @@ impl<H: Hosts> Reconciler<H> {
             loop {
                 let name = self.drive.fork(number);
                 let is_taken = self.overlay.forks.values().any(|taken| *taken == name)
-                    || !self.ec2.volumes(name.as_str()).await?.is_empty()
-                    || !self.ec2.snapshots(name.as_str()).await?.is_empty();
+                    || !self.ec2.volumes(&name).await?.is_empty()
+                    || !self.ec2.snapshots(&name).await?.is_empty();
                 if !is_taken {
                     break name;
                 }

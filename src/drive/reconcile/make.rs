@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{Arch, Error, Instance, Kind, LaunchOrder, Market, Tags, VolumeOrder, Zone};
+use crate::ec2::{
+    Arch, Error, Instance, Kind, LaunchOrder, Market, Tags, VolumeOrder, Zone, volume_cents,
+};
 use crate::ids::{Generation, random_id};
 
 use super::super::event::Event;
@@ -13,7 +15,6 @@ use super::super::hosts::Hosts;
 use super::super::pools::{self, Offer, Pool};
 use super::super::quotas::Reached;
 use super::super::source::Source;
-use super::super::stuck::volume_cents;
 use super::super::subnets::Subnets;
 use super::super::tags::{self, Settings};
 use super::act::may_have_happened;
@@ -396,7 +397,7 @@ impl<H: Hosts> Reconciler<H> {
         if blank {
             self.emit(Event::NewDrive {
                 size,
-                cents: volume_cents(size) + speed.cents(),
+                cents: volume_cents(size, speed),
             });
         }
         let who = &self.overlay.who;

@@ -411,7 +411,7 @@ impl Run {
         let left = self.left.clone();
         // A saved drive consists of snapshots: they are not unfinished.
         let to_finish = if is_clean {
-            left.clone().besides_snapshots()
+            left.clone().without_snapshots()
         } else {
             left.clone()
         };

@@ -56,11 +56,10 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Reads the instances and contacts their hosts.
     async fn instances(&mut self) -> Result<Begun, ec2::Error> {
-        let drive = self.drive.as_str();
         let (began, wall) = (self.clock.boot(), self.clock.now());
         let mut unlisted = BTreeSet::new();
 
-        let mut listed = self.ec2.instances(drive).await?;
+        let mut listed = self.ec2.instances(&self.drive).await?;
         for (id, (made, at)) in self.overlay.instances.clone() {
             if let Some(instance) = listed.iter_mut().find(|instance| instance.id == id) {
                 self.refresh_instance(instance).await?;
@@ -110,8 +109,7 @@ impl<H: Hosts> Reconciler<H> {
             mut unlisted,
         } = begun;
         let stored = self.clock.boot();
-        let drive = self.drive.as_str();
-        let mut volumes = self.ec2.volumes(drive).await?;
+        let mut volumes = self.ec2.volumes(&self.drive).await?;
         for (id, (made, at)) in self.overlay.volumes.clone() {
             if volumes.iter().any(|volume| volume.id == id) {
                 continue;
@@ -134,7 +132,7 @@ impl<H: Hosts> Reconciler<H> {
             self.refresh_volume(volume).await?;
         }
 
-        let mut snapshots = self.ec2.snapshots(self.drive.as_str()).await?;
+        let mut snapshots = self.ec2.snapshots(&self.drive).await?;
         for (id, (made, at)) in self.overlay.snapshots.clone() {
             if snapshots.iter().any(|snapshot| snapshot.id == id) {
                 continue;

@@ -136,7 +136,7 @@ impl Program {
     /// there.
     pub async fn ssh(&self, drive: &str) -> anyhow::Result<Vec<String>> {
         let ec2 = open(&self.dir)?;
-        let instances = ec2.instances(drive).await?;
+        let instances = ec2.instances(&drive.parse()?).await?;
         let address = instances.iter().find_map(|instance| instance.address);
         let address = address.context("no host")?;
         let key = self.dir.join("config/xdrive/id_ed25519");

@@ -182,7 +182,7 @@ impl Hosts for PaperHosts {
         let (source, here) = self.device(host, order).await;
         let live: Vec<String> = self
             .truth
-            .instances(drive().as_str())
+            .instances(&drive())
             .await
             .unwrap()
             .into_iter()

@@ -357,7 +357,7 @@ impl World {
 
     /// Cuts the power of the running instance, without notice.
     pub async fn cut_power(&self) {
-        for instance in self.truth.instances(drive().as_str()).await.unwrap() {
+        for instance in self.truth.instances(&drive()).await.unwrap() {
             if matches!(
                 instance.state,
                 InstanceState::Pending | InstanceState::Running
@@ -385,7 +385,7 @@ impl World {
         tokio::time::sleep(Duration::from_secs(30)).await;
         let reported = format!("{outcome:?}");
         let mut unreported = Vec::new();
-        for instance in self.truth.instances(drive().as_str()).await.unwrap() {
+        for instance in self.truth.instances(&drive()).await.unwrap() {
             let is_over = matches!(
                 instance.state,
                 InstanceState::ShuttingDown | InstanceState::Terminated
@@ -394,7 +394,7 @@ impl World {
                 unreported.push(format!("{} runs, and was not reported", instance.id));
             }
         }
-        for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
+        for volume in self.truth.volumes(&drive()).await.unwrap() {
             let is_over = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             // A root disk goes with its instance.
             let is_reported = volume
@@ -415,18 +415,18 @@ impl World {
     pub async fn problems(&self) -> Vec<String> {
         tokio::time::sleep(Duration::from_mins(1)).await;
         let mut problems = self.hidden().broken.clone();
-        for instance in self.truth.instances(drive().as_str()).await.unwrap() {
+        for instance in self.truth.instances(&drive()).await.unwrap() {
             if instance.state != InstanceState::Terminated {
                 problems.push(format!("{} is {:?}", instance.id, instance.state));
             }
         }
-        for volume in self.truth.volumes(drive().as_str()).await.unwrap() {
+        for volume in self.truth.volumes(&drive()).await.unwrap() {
             if volume.state != VolumeState::Deleted {
                 problems.push(format!("{} is {:?}", volume.id, volume.state));
             }
         }
         let mut newest = None;
-        for snapshot in self.truth.snapshots(drive().as_str()).await.unwrap() {
+        for snapshot in self.truth.snapshots(&drive()).await.unwrap() {
             if snapshot.state != SnapshotState::Completed {
                 problems.push(format!("{} is {:?}", snapshot.id, snapshot.state));
             }

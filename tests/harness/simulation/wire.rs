@@ -18,7 +18,7 @@ use xdrive::ec2::{Ec2, Snapshot, SnapshotState, Volume};
 use xdrive::local::Local;
 use xdrive::local::wire::InProcess;
 
-use super::{Hidden, World};
+use super::{Hidden, World, drive};
 
 /// The calls that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl Wire {
     async fn may_not_delete(&self, id: &str) -> Option<String> {
         let volume = self.truth.volume(&id.parse().unwrap()).await.unwrap()?;
         let tag = |key: &str| volume.tags.get(key).cloned();
-        let snapshots = self.truth.snapshots("demo").await.unwrap();
+        let snapshots = self.truth.snapshots(&drive()).await.unwrap();
         if tag("xdrive:discard").is_some() {
             let is_origin = |it: &Snapshot| Some(&it.id) == volume.snapshot.as_ref();
             let there = snapshots.iter().find(|it| is_origin(it));

@@ -5,10 +5,10 @@ use xdrive::drive::stuck::Why;
 use xdrive::drive::{Event, Outcome};
 
 use super::{Past, is_saved, world};
-use harness::simulation::{Ask, FRESH, Trouble, World};
+use harness::simulation::{Ask, FRESH, Trouble, World, drive};
 
 async fn checkpoints(world: &World) -> usize {
-    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let is_checkpoint = |kind: &String| kind == "checkpoint";
     snapshots
         .iter()
@@ -63,10 +63,10 @@ async fn a_snapshot_of_something_else_keeps_the_volume_and_the_way_out_works() {
         panic!("{report:#?}")
     };
     assert!(matches!(stuck.why, Why::Unsound { .. }), "{report:#?}");
-    let volumes = world.truth.volumes("demo").await.unwrap();
+    let volumes = world.truth.volumes(&drive()).await.unwrap();
     assert_eq!(volumes.len(), 1, "{volumes:#?}");
     let way = format!("xdrive connect demo --from {}", volumes[0].id);
-    assert_eq!(stuck.commands(&"demo".parse().unwrap()), [way]);
+    assert_eq!(stuck.commands(&drive()), [way]);
     let head = volumes[0].id.to_string().parse().unwrap();
     let after = world.run(Ask::From(head, 3), Trouble::default()).await;
     assert!(is_saved(&after), "{after:#?}");
@@ -76,7 +76,7 @@ async fn a_snapshot_of_something_else_keeps_the_volume_and_the_way_out_works() {
 /// Replaces the content of the first snapshot by another drive's, before it is completed.
 async fn exchange_the_snapshot(world: &World) {
     loop {
-        let snapshots = world.truth.snapshots("demo").await.unwrap();
+        let snapshots = world.truth.snapshots(&drive()).await.unwrap();
         if let Some(snapshot) = snapshots.first() {
             let other = xdrive::local::plane::PaperSuperblock::clean([9; 16]);
             return world.local().write(snapshot.id.as_str(), other).unwrap();

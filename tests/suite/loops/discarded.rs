@@ -6,10 +6,10 @@ use xdrive::drive::{Event, Outcome};
 
 use super::{Past, goes_on, world};
 use harness::simulation::wire::{Calls, Fault};
-use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World, drive};
 
 async fn snapshots(world: &World) -> Vec<String> {
-    let listed = world.truth.snapshots("demo").await.unwrap();
+    let listed = world.truth.snapshots(&drive()).await.unwrap();
     let mut ids: Vec<String> = listed.iter().map(|it| it.id.to_string()).collect();
     ids.sort();
     ids

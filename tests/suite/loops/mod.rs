@@ -15,7 +15,7 @@ use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};
 
 use harness::simulation::wire::{Calls, Fault};
-use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World, drive};
 
 /// The drive's past when a run begins.
 #[derive(Debug, Clone, Copy)]
@@ -251,7 +251,7 @@ async fn what_was_attached_and_never_mounted_is_saved_as_clean_as_it_was() {
         |event: &Event| matches!(event, Event::Started(step) if matches!(step, Step::Mount { .. }));
     assert!(!report.events.iter().any(mounts), "{report:#?}");
     let mut kinds = Vec::new();
-    for snapshot in world.truth.snapshots("demo").await.unwrap() {
+    for snapshot in world.truth.snapshots(&drive()).await.unwrap() {
         kinds.push(snapshot.tags["xdrive:kind"].clone());
     }
     assert_eq!(kinds, ["clean", "clean"], "{report:#?}");

@@ -7,7 +7,7 @@ use xdrive::drive::Outcome;
 use xdrive::drive::stuck::Head;
 
 use super::{PASTS, Past, is_saved, world};
-use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World, drive};
 
 /// Two sessions, the second so many milliseconds after the first.
 async fn race(past: &World, later: u64) -> [RunReport; 2] {
@@ -93,7 +93,7 @@ async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
     assert!(is_saved(&report), "{report:#?}");
     let older = world
         .truth
-        .snapshots("demo")
+        .snapshots(&drive())
         .await
         .unwrap()
         .into_iter()
@@ -106,7 +106,11 @@ async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
         .await;
     assert!(is_saved(&report), "{report:#?}");
     assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
-    let forks = world.truth.snapshots("demo.fork-1").await.unwrap();
+    let forks = world
+        .truth
+        .snapshots(&"demo.fork-1".parse().unwrap())
+        .await
+        .unwrap();
     assert_eq!(forks.len(), 1);
     assert!(
         world.hidden().contents[forks[0].id.as_str()]

@@ -16,10 +16,10 @@ async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_archit
         let report = world.run(Ask::Session(2), Trouble::default()).await;
         assert!(is_saved(&report), "{report:#?}");
         let name = drive();
-        let instances = world.truth.instances(name.as_str()).await.unwrap();
+        let instances = world.truth.instances(&name).await.unwrap();
         let instance = instances.iter().max_by_key(|it| it.launched).unwrap();
         assert_eq!(instance.tags["xdrive:ami"], image_of(Arch::X86_64, false));
-        let snapshots = world.truth.snapshots(name.as_str()).await.unwrap();
+        let snapshots = world.truth.snapshots(&name).await.unwrap();
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         assert_eq!(newest.tags["xdrive:ami"], instance.image, "{past:?}");
         assert!(instance.image.starts_with("ami-"), "{instance:?}");
@@ -38,7 +38,7 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
         *world.settings.borrow_mut() = Settings::default();
         let report = world.run(Ask::Session(3), Trouble::default()).await;
         assert!(is_saved(&report), "{report:#?}");
-        let snapshots = world.truth.snapshots(drive().as_str()).await.unwrap();
+        let snapshots = world.truth.snapshots(&drive()).await.unwrap();
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         let own = Settings::read(&newest.tags);
         assert_eq!(own.requirements().unwrap(), Some(requirements), "{past:?}");
@@ -50,7 +50,7 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
 #[tokio::test(start_paused = true)]
 async fn the_price_of_a_former_host_does_not_stay() {
     let world = world(Past::Crashed, FRESH).await;
-    let volumes = world.truth.volumes("demo").await.unwrap();
+    let volumes = world.truth.volumes(&drive()).await.unwrap();
     let volume = volumes
         .iter()
         .find(|it| it.tags.contains_key("xdrive:generation"));
@@ -59,7 +59,7 @@ async fn the_price_of_a_former_host_does_not_stay() {
     world.truth.tag(volume.as_str(), &spot).await.unwrap();
     let report = world.run(Ask::Session(2), Trouble::default()).await;
     assert!(is_saved(&report), "{report:#?}");
-    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
     let record = Record::read(&newest.tags);
     assert!(record.host.is_some_and(|host| host.contains("on demand")));
@@ -71,7 +71,7 @@ async fn what_once_came_by_a_rename_is_not_renamed_any_more_as_a_fork() {
     let world = world(Past::Saved, FRESH).await;
     let report = world.run(Ask::Session(2), Trouble::default()).await;
     assert!(is_saved(&report), "{report:#?}");
-    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let renamed = [("xdrive:renaming".to_owned(), "demo".to_owned())].into();
     for snapshot in &snapshots {
         world
@@ -84,7 +84,11 @@ async fn what_once_came_by_a_rename_is_not_renamed_any_more_as_a_fork() {
     let from = Ask::From(Head::Snapshot(oldest.id), 3);
     let report = world.run(from, Trouble::default()).await;
     assert!(is_saved(&report), "{report:#?}");
-    let forks = world.truth.snapshots("demo.fork-1").await.unwrap();
+    let forks = world
+        .truth
+        .snapshots(&"demo.fork-1".parse().unwrap())
+        .await
+        .unwrap();
     assert_eq!(forks.len(), 1);
     assert_eq!(Leaving::read(&forks[0].tags), None);
 }

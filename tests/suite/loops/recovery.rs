@@ -11,13 +11,13 @@ use xdrive::local::Fault;
 
 use super::{Past, is_saved, world};
 use harness::simulation::wire::{Calls, Fault as Trial};
-use harness::simulation::{Ask, FRESH, RunReport, Trouble, World};
+use harness::simulation::{Ask, FRESH, RunReport, Trouble, World, drive};
 
 /// Lets every pending snapshot fail, until so many have.
 async fn break_snapshots(world: &World, count: usize) {
     let mut broken = std::collections::BTreeSet::new();
     while broken.len() < count {
-        for snapshot in world.truth.snapshots("demo").await.unwrap() {
+        for snapshot in world.truth.snapshots(&drive()).await.unwrap() {
             if snapshot.state == SnapshotState::Pending {
                 world.local().break_down(snapshot.id.as_str()).unwrap();
                 broken.insert(snapshot.id);
@@ -48,10 +48,10 @@ async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
     let Some(Outcome::Stuck(stuck)) = &report.outcome else {
         panic!("{report:#?}")
     };
-    let volumes = world.truth.volumes("demo").await.unwrap();
+    let volumes = world.truth.volumes(&drive()).await.unwrap();
     assert_eq!(volumes.len(), 1, "{volumes:#?}");
     let command = format!("xdrive connect demo --from {}", volumes[0].id);
-    assert_eq!(stuck.commands(&"demo".parse().unwrap()), [command]);
+    assert_eq!(stuck.commands(&drive()), [command]);
     // The next run has three tries of its own.
     let report = world.run(Ask::Session(3), Trouble::default()).await;
     assert!(is_saved(&report), "{report:#?}");
@@ -62,10 +62,10 @@ async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
 async fn launched(boots: &str) -> (usize, World, RunReport) {
     let mut world = world(Past::Saved, FRESH).await;
     world.hurry();
-    let before = world.truth.instances("demo").await.unwrap().len();
+    let before = world.truth.instances(&drive()).await.unwrap().len();
     world.set(&format!("[boots]\n\"t3.medium\" = {{ {boots} }}\n"));
     let report = world.run(Ask::Session(2), Trouble::default()).await;
-    let now = world.truth.instances("demo").await.unwrap().len();
+    let now = world.truth.instances(&drive()).await.unwrap().len();
     (now - before, world, report)
 }
 

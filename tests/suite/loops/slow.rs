@@ -6,7 +6,7 @@ use std::time::Duration;
 use xdrive::drive::Event;
 
 use super::{PASTS, is_saved, world};
-use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble};
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, drive};
 
 /// From every past one session with every answer that slow; then a stop.
 async fn ends(slow: Duration, stale: Staleness) {
@@ -67,7 +67,7 @@ async fn superseded_checkpoints_go_where_calls_are_slow() {
     };
     let report = world.run(ask, trouble).await;
     assert!(is_saved(&report), "{report:#?}");
-    let snapshots = world.truth.snapshots("demo").await.unwrap();
+    let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let left = snapshots
         .iter()
         .filter(|snapshot| snapshot.tags["xdrive:kind"] == "checkpoint");

@@ -187,7 +187,7 @@ impl Cloud {
             self.ec2.terminate(may_terminate(&again.id)).await.unwrap();
         }
         let running = self.until_running(&made).await;
-        let listed = self.ec2.instances(DRIVE).await.unwrap();
+        let listed = self.ec2.instances(&DRIVE.parse().unwrap()).await.unwrap();
         assert!(listed.iter().any(|instance| instance.id == made.id));
         let nobody = "i-0123456789abcdef0".parse().unwrap();
         assert_eq!(self.ec2.instance(&nobody).await.unwrap(), None);
@@ -242,7 +242,7 @@ impl Cloud {
         let refused = self.ec2.create_volume(&unknown).await.unwrap_err();
         assert_eq!(refused.kind, Kind::NotFound, "{refused}");
         let seen = self.until_available(&made).await;
-        let listed = self.ec2.volumes(DRIVE).await.unwrap();
+        let listed = self.ec2.volumes(&DRIVE.parse().unwrap()).await.unwrap();
         assert!(listed.iter().any(|volume| volume.id == made.id));
         seen
     }
@@ -304,7 +304,7 @@ impl Cloud {
         for _ in 0..200 {
             let seen = self.ec2.snapshot(&made.id).await.unwrap().unwrap();
             if seen.state == SnapshotState::Completed {
-                let listed = self.ec2.snapshots(DRIVE).await.unwrap();
+                let listed = self.ec2.snapshots(&DRIVE.parse().unwrap()).await.unwrap();
                 assert_eq!(listed.len(), 1, "nobody else's: {listed:?}");
                 return seen;
             }

@@ -45,10 +45,10 @@ fn a_drive_is_forked_noted_renamed_and_deleted() {
     let name = test_name!(a_drive_is_forked_noted_renamed_and_deleted);
     against_moto(name, async |ec2| {
         with_a_drive(&ec2).await;
-        let before = ec2.snapshots("demo").await.unwrap();
+        let before = ec2.snapshots(&"demo".parse().unwrap()).await.unwrap();
         let forked = xdrive(&["fork", "demo", "new"]);
         assert!(forked.contains("new is a copy of demo@3"), "{forked}");
-        let made = ec2.snapshots("new").await.unwrap();
+        let made = ec2.snapshots(&"new".parse().unwrap()).await.unwrap();
         assert_eq!(made.len(), 1);
         assert_eq!(made[0].state, SnapshotState::Completed);
         assert_eq!(made[0].tags["xdrive:generation"], "3");
@@ -56,14 +56,17 @@ fn a_drive_is_forked_noted_renamed_and_deleted() {
 
         xdrive(&["note", "new", "tried at moto"]);
         xdrive(&["rename", "new", "other"]);
-        assert_eq!(ec2.snapshots("new").await.unwrap(), []);
+        assert_eq!(ec2.snapshots(&"new".parse().unwrap()).await.unwrap(), []);
         let log = xdrive(&["log", "other"]);
         assert!(log.contains("forked from demo@3"), "{log}");
         assert!(log.contains("tried at moto"), "{log}");
 
         xdrive(&["delete", "other", "--yes"]);
-        assert_eq!(ec2.snapshots("other").await.unwrap(), []);
-        assert_eq!(ec2.snapshots("demo").await.unwrap(), before);
+        assert_eq!(ec2.snapshots(&"other".parse().unwrap()).await.unwrap(), []);
+        assert_eq!(
+            ec2.snapshots(&"demo".parse().unwrap()).await.unwrap(),
+            before
+        );
     });
 }
 
@@ -73,7 +76,7 @@ fn a_drive_is_copied_to_another_region() {
     let name = test_name!(a_drive_is_copied_to_another_region);
     against_moto(name, async |ec2| {
         with_a_drive(&ec2).await;
-        let before = ec2.snapshots("demo").await.unwrap();
+        let before = ec2.snapshots(&"demo".parse().unwrap()).await.unwrap();
         let copied = xdrive(&["--region", "us-west-2", "copy", "demo"]);
         assert!(
             copied.contains("demo in us-west-2 is a copy of demo@3"),
@@ -84,11 +87,14 @@ fn a_drive_is_copied_to_another_region() {
             ..Account::default()
         };
         let west = Ec2::of_account(&west, Clock::system()).await.unwrap();
-        let made = west.snapshots("demo").await.unwrap();
+        let made = west.snapshots(&"demo".parse().unwrap()).await.unwrap();
         assert_eq!(made.len(), 1, "{made:?}");
         assert_eq!(made[0].state, SnapshotState::Completed);
         assert_eq!(made[0].tags["xdrive:generation"], "3");
-        assert_eq!(ec2.snapshots("demo").await.unwrap(), before);
+        assert_eq!(
+            ec2.snapshots(&"demo".parse().unwrap()).await.unwrap(),
+            before
+        );
         let log = xdrive(&["--region", "us-west-2", "log", "demo"]);
         assert!(log.contains("demo@3"), "{log}");
     });

@@ -9,7 +9,7 @@ use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 use xdrive::local::wire::InProcess;
 use xdrive::local::{Fault, Preset, Settings};
 
-use super::{DEVICE, DRIVE, Scene, launch_order, open, tags, volume_order};
+use super::{DEVICE, Scene, drive, launch_order, open, tags, volume_order};
 use harness::evidence::{may_delete, may_prune, may_terminate};
 use harness::faults::connector::Trouble;
 
@@ -175,7 +175,7 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
         Trouble::Answered(200, "<RunInstancesResponse><instancesSet><item>"),
         Trouble::Answered(200, "<RunInstancesResponse></RunInstancesResponse>"),
     ] {
-        let before = scene.ec2.instances(DRIVE).await.unwrap().len();
+        let before = scene.ec2.instances(&drive()).await.unwrap().len();
         scene.connector.calls();
         scene.connector.trouble("RunInstances", trouble.clone());
         let order = launch_order(&format!("lost-{before}"));
@@ -184,7 +184,7 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
         assert_eq!(error.code, "", "{trouble:?}: {error}");
         assert!(!error.message.is_empty());
         assert_eq!(scene.connector.calls(), ["RunInstances"], "{trouble:?}");
-        let after = scene.ec2.instances(DRIVE).await.unwrap().len();
+        let after = scene.ec2.instances(&drive()).await.unwrap().len();
         assert_eq!(after, before + 1, "{trouble:?}");
     }
 }
@@ -198,7 +198,7 @@ async fn a_call_that_never_arrives_is_ambiguous_too() {
         assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
         assert_eq!(scene.connector.calls(), ["RunInstances"]);
     }
-    assert_eq!(scene.ec2.instances(DRIVE).await.unwrap(), []);
+    assert_eq!(scene.ec2.instances(&drive()).await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,7 +230,7 @@ async fn a_copy_is_made_with_its_tags_and_never_attempted_twice() {
     // The first has its key.
     let calls = scene.connector.calls();
     assert_eq!(calls, ["DescribeSnapshots", "CopySnapshot"]);
-    assert_eq!(scene.ec2.snapshots(DRIVE).await.unwrap().len(), 3);
+    assert_eq!(scene.ec2.snapshots(&drive()).await.unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +255,7 @@ async fn a_snapshot_is_never_attempted_twice() {
         .unwrap_err();
     assert_eq!(error.kind, Kind::Ambiguous);
     assert_eq!(scene.connector.calls(), ["CreateSnapshot"]);
-    assert_eq!(scene.ec2.snapshots(DRIVE).await.unwrap().len(), 1);
+    assert_eq!(scene.ec2.snapshots(&drive()).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
         .local
         .plant(Fault::throttled("DescribeVolumes", 1))
         .unwrap();
-    assert_eq!(scene.ec2.volumes(DRIVE).await.unwrap().len(), 1);
+    assert_eq!(scene.ec2.volumes(&drive()).await.unwrap().len(), 1);
     assert_eq!(scene.connector.calls(), ["DescribeVolumes"; 3]);
 }
 
@@ -282,7 +282,7 @@ async fn many_failures_do_not_use_up_the_retries_of_others() {
         for _ in 0..2 {
             scene.connector.trouble("DescribeVolumes", Trouble::Refused);
         }
-        scene.ec2.volumes(DRIVE).await.unwrap();
+        scene.ec2.volumes(&drive()).await.unwrap();
     }
 }
 
@@ -297,7 +297,7 @@ async fn a_launch_that_is_refused_is_not_sent_again_in_another_way() {
         (Kind::Invalid, "InvalidParameterCombination")
     );
     assert_eq!(scene.connector.calls(), ["RunInstances"]);
-    assert!(scene.ec2.instances(DRIVE).await.unwrap().is_empty());
+    assert!(scene.ec2.instances(&drive()).await.unwrap().is_empty());
     // EC2 accepts one-time spot with the shutdown behaviour `terminate`.
     let launched = scene.ec2.launch(&launch_order("b")).await.unwrap();
     assert_eq!(launched.market, Market::Spot);
@@ -309,7 +309,7 @@ async fn a_key_of_another_folder_is_a_matter_of_credentials() {
     let dir = tempfile::tempdir().unwrap();
     let other = InProcess::new(open(&dir, Settings::default()));
     let stranger = folder::ec2_through(&scene.local, SharedHttpClient::new(other));
-    let error = stranger.volumes(DRIVE).await.unwrap_err();
+    let error = stranger.volumes(&drive()).await.unwrap_err();
     assert_eq!(
         (error.kind, error.code.as_str()),
         (Kind::Credentials, "AuthFailure")

@@ -15,7 +15,12 @@ impl Scene {
     async fn injects(&self, instance: &InstanceId) -> Injection {
         let owner = self.ec2.owner().await.unwrap();
         self.ec2
-            .inject_interruption(&owner, "selftest-1-taken", ROLE, Some(instance))
+            .inject_interruption(
+                &owner,
+                &"selftest-1-taken".parse().unwrap(),
+                ROLE,
+                Some(instance),
+            )
             .await
     }
 

@@ -4,7 +4,7 @@ use xdrive::ec2::{AttachmentState, Ec2, InstanceState, Market, SnapshotState, Vo
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 use xdrive::local::Preset;
 
-use super::{DEVICE, DRIVE, Scene, ZONE, launch_order, tags, until, volume_order};
+use super::{DEVICE, Scene, ZONE, drive, launch_order, tags, until, volume_order};
 use harness::evidence::{may_delete, may_prune, may_terminate};
 
 #[tokio::test(start_paused = true)]
@@ -42,7 +42,7 @@ async fn launched(ec2: &Ec2) -> InstanceId {
 
     // Its root disk is tagged from the start, and among the drive's volumes.
     let root = until("the root disk", async || {
-        ec2.volumes(DRIVE).await.unwrap().pop()
+        ec2.volumes(&drive()).await.unwrap().pop()
     })
     .await;
     assert_eq!(root.tags, tags(&[("xdrive:root", "yes")]));
@@ -87,7 +87,7 @@ async fn saved(ec2: &Ec2, instance: &InstanceId, volume: &VolumeId) -> SnapshotI
     until("detached", free).await;
     ec2.terminate(may_terminate(instance)).await.unwrap();
     until("completed", async || {
-        let mut found = ec2.snapshots(DRIVE).await.unwrap().into_iter();
+        let mut found = ec2.snapshots(&drive()).await.unwrap().into_iter();
         found.find(|found| found.id == id && found.state == SnapshotState::Completed)
     })
     .await;
@@ -95,7 +95,7 @@ async fn saved(ec2: &Ec2, instance: &InstanceId, volume: &VolumeId) -> SnapshotI
     until("terminated", over).await;
     ec2.delete_volume(may_delete(volume)).await.unwrap();
     until("no volume", async || {
-        let left = ec2.volumes(DRIVE).await.unwrap();
+        let left = ec2.volumes(&drive()).await.unwrap();
         left.is_empty().then_some(())
     })
     .await;
@@ -105,7 +105,7 @@ async fn saved(ec2: &Ec2, instance: &InstanceId, volume: &VolumeId) -> SnapshotI
         .expect("gone is done");
 
     // Terminated instances stay listed, with their tags.
-    let left = ec2.instances(DRIVE).await.unwrap();
+    let left = ec2.instances(&drive()).await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].state, InstanceState::Terminated);
     assert_eq!(left[0].tags, tags(&[("xdrive:session", "s1")]));

@@ -145,7 +145,11 @@ fn the_copy_of_what_is_not_encrypted_is_and_it_is_said_that_it_is_a_whole_one() 
         .is(0)
         .reports("not encrypted; the copy is, as drives are, and so a whole one: at most");
     in_the_cloud(&site, async |ec2| {
-        let copy = ec2.snapshots("demo").await.unwrap().remove(0);
+        let copy = ec2
+            .snapshots(&"demo".parse().unwrap())
+            .await
+            .unwrap()
+            .remove(0);
         let encrypted = ec2.encryption(&copy.id).await.unwrap();
         assert!(matches!(encrypted, Some(Encryption::By(_))));
         let plain = ec2.encryption(&snapshot).await.unwrap();
@@ -172,7 +176,9 @@ fn a_volume_gets_a_snapshot_of_the_drives_and_stays_as_it_is() {
     assert_eq!(tags_of_volume(&site, &volume), name_tag("old"));
     assert_eq!(site.kinds("demo"), ["snapshot"]);
     // It was taken from its host by force, which only the look into its copy shows.
-    let copies = in_the_cloud(&site, async |ec2| ec2.snapshots("demo").await.unwrap());
+    let copies = in_the_cloud(&site, async |ec2| {
+        ec2.snapshots(&"demo".parse().unwrap()).await.unwrap()
+    });
     assert_eq!(copies[0].tags["xdrive:kind"], "crashed");
     // One that was stopped before the look is looked into by the same again.
     site.run(&["adopt", volume.as_str(), "demo"])

@@ -200,7 +200,11 @@ fn a_fork_keeps_the_key_of_its_original_and_so_copies_no_data() {
     site.set(PAPER);
     site.run(&["fork", "lab", "trial"]).is(0);
     in_the_cloud(&site, async |ec2| {
-        let copy = ec2.snapshots("trial").await.unwrap().remove(0);
+        let copy = ec2
+            .snapshots(&"trial".parse().unwrap())
+            .await
+            .unwrap()
+            .remove(0);
         let found = ec2.encryption(&copy.id).await.unwrap().unwrap();
         assert_eq!(found, Encryption::By(Some(KEY.to_owned())));
         // EBS finds them related: a copy under another key is not.

@@ -53,7 +53,7 @@ fn a_fork_has_the_generation_and_the_settings_of_its_source_and_its_own_owner() 
     assert_eq!(rows[0]["forked_from"], "demo@1");
     assert_eq!(rows[0]["note"], Value::Null);
     let tags = in_the_cloud(&site, async |ec2| {
-        let made = ec2.snapshots("new").await.unwrap();
+        let made = ec2.snapshots(&"new".parse().unwrap()).await.unwrap();
         assert_eq!(made[0].volume.as_ref().unwrap().as_str(), "vol-ffffffff");
         made[0].tags.clone()
     });

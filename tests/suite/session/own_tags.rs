@@ -58,7 +58,9 @@ fn an_organization_that_asks_for_tags_refuses_each_make_without_them_and_the_hin
         .reports("--tag KEY=VALUE");
     site.configure("tags = { CostCenter = \"42\" }\n");
     site.run(&["fork", "lab", "trial"]).is(0);
-    let tags = in_the_cloud(&site, async |ec2| ec2.snapshots("trial").await.unwrap());
+    let tags = in_the_cloud(&site, async |ec2| {
+        ec2.snapshots(&"trial".parse().unwrap()).await.unwrap()
+    });
     assert_eq!(tags[0].tags["CostCenter"], "42");
     // A fork of the fork has the tag of its original, also from a computer without configuration.
     site.configure("");

@@ -207,7 +207,9 @@ fn no_path_of_this_computer_is_written_into_a_tag() {
     let session = site.start(&[&words[..], &[&image, "--", "true"]].concat());
     let mut tags = None;
     let look = || {
-        let volumes = in_the_cloud(&site, async |ec2| ec2.volumes("demo").await.unwrap());
+        let volumes = in_the_cloud(&site, async |ec2| {
+            ec2.volumes(&"demo".parse().unwrap()).await.unwrap()
+        });
         let mut all = volumes.into_iter().map(|it| it.tags);
         tags = all.find(|tags| !tags.contains_key("xdrive:disk"));
         tags.is_some()
@@ -282,7 +284,11 @@ fn a_file_that_a_tag_names_stays_on_this_computer() {
     let secret = site.home().join("credentials");
     fs::write(&secret, "aws_secret_access_key = hush\n").unwrap();
     in_the_cloud(&site, async |ec2| {
-        let saved = ec2.snapshots("demo").await.unwrap().remove(0);
+        let saved = ec2
+            .snapshots(&"demo".parse().unwrap())
+            .await
+            .unwrap()
+            .remove(0);
         let tags = cloud::tags(&[("xdrive:image", secret.to_str().unwrap())]);
         ec2.tag(saved.id.as_str(), &tags).await.unwrap();
     });

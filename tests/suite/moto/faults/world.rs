@@ -198,7 +198,7 @@ impl World {
     }
 
     async fn live(&self) -> Vec<String> {
-        let instances = self.truth().instances(drive().as_str()).await.unwrap();
+        let instances = self.truth().instances(&drive()).await.unwrap();
         let is_live = |state| matches!(state, InstanceState::Pending | InstanceState::Running);
         let live = instances.into_iter().filter(|it| is_live(it.state));
         live.map(|it| it.id.to_string()).collect()
@@ -206,7 +206,7 @@ impl World {
 
     /// The drive's existing volumes; root disks end with their instances.
     async fn volumes(&self) -> Vec<String> {
-        let volumes = self.truth().volumes(drive().as_str()).await.unwrap();
+        let volumes = self.truth().volumes(&drive()).await.unwrap();
         let gone = [VolumeState::Deleting, VolumeState::Deleted];
         volumes
             .into_iter()
@@ -243,7 +243,7 @@ impl World {
         };
         let mut problems: Vec<String> = left.iter().map(|id| format!("{id} is left")).collect();
         let mut newest = None;
-        for snapshot in self.truth().snapshots(drive().as_str()).await.unwrap() {
+        for snapshot in self.truth().snapshots(&drive()).await.unwrap() {
             if snapshot.state != SnapshotState::Completed {
                 problems.push(format!("{} is {:?}", snapshot.id, snapshot.state));
             }

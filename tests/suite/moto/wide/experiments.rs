@@ -12,7 +12,7 @@ fn what_moto_has_of_an_experiment_is_asked_for_as_it_expects() {
         let role = "arn:aws:iam::123456789012:role/fis";
         let instance = "i-0123456789abcdef0".parse().unwrap();
         let inject = async |instance| {
-            ec2.inject_interruption(&owner, "selftest-1-taken", role, instance)
+            ec2.inject_interruption(&owner, &"selftest-1-taken".parse().unwrap(), role, instance)
                 .await
         };
         let injection = inject(Some(&instance)).await;

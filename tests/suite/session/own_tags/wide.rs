@@ -63,7 +63,9 @@ fn a_typed_tag_is_on_all_that_is_made_and_carried_on_without_the_flag() {
         .run(&["connect", "demo", "--", "true"])
         .is(0);
     site.is_saved("demo", 2);
-    let saved = in_the_cloud(&site, async |ec2| ec2.snapshots("demo").await.unwrap());
+    let saved = in_the_cloud(&site, async |ec2| {
+        ec2.snapshots(&"demo".parse().unwrap()).await.unwrap()
+    });
     let tags: Vec<&Tags> = saved.iter().map(|it| &it.tags).collect();
     assert!(
         tags.iter().all(|tags| tags["CostCenter"] == "42"),

@@ -1,0 +1,44 @@
+//! The cost of a running instance beside its own price.
+
+use crate::ec2::{GibiBytes, InstanceType, Speed, volume_cents};
+
+/// The price of a public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
+const ADDRESS_DOLLARS: f64 = 0.005;
+
+/// The instance's root disk, in GiB: that of the public images.
+const ROOT_GIB: GibiBytes = 30;
+
+/// The hours of a month, as AWS counts them.
+const HOURS_A_MONTH: f64 = 730.0;
+
+/// The cost of an instance an hour beside its own price, in US dollars, about: its address, its
+/// disk, and a drive of `size` and `speed` while it is a volume.
+#[must_use]
+pub(super) fn hourly_cost_beside_price(size: GibiBytes, speed: Speed) -> f64 {
+    let cents = volume_cents(ROOT_GIB + size, speed);
+    let month = 0.01 * f64::from(u32::try_from(cents).unwrap_or(u32::MAX));
+    ADDRESS_DOLLARS + month / HOURS_A_MONTH
+}
+
+/// The cost of an instance beside its own price, as the end of a sentence.
+pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
+    format!(
+        "plus about ${:.3} an hour for address and disks",
+        hourly_cost_beside_price(size, speed)
+    )
+}
+
+/// The cost of a burstable type beside its price; `None` for any other type.
+pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
+    let cents = kind.surplus_cents()?;
+    let name = &kind.name;
+    Some(format!(
+        "{name} is burstable: each vCPU-hour above its baseline costs {} more",
+        dollars(u64::from(cents))
+    ))
+}
+
+/// US cents as dollars.
+pub(crate) fn dollars(cents: u64) -> String {
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
