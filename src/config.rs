@@ -55,7 +55,7 @@ pub use reach::Reach;
 pub use tags::{check_count as check_tags, tag};
 pub use variables::{Asked, LONGEST_WORD, Variables};
 
-use launch::{ArchChoice, Fallback, Types};
+use launch::{ArchChoice, Fallback, LaunchOptions, Types};
 
 /// `config.toml`: what a user sets once. Every key is optional; an unknown one is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -340,31 +340,13 @@ impl Config {
 )]
 pub struct Options {
     /// What to launch.
-    pub requirements: Option<Requirements>,
-    /// The architecture of `--arch`: an error if the drive has another.
-    pub arch: Option<ArchChoice>,
+    pub launch: LaunchOptions,
     /// The configured architecture, which is for new drives alone.
     pub new_arch: Option<ArchChoice>,
     /// The configured size in GiB, likewise.
     pub new_size: Option<u32>,
     /// The configured image, likewise.
     pub new_image: Option<String>,
-    /// Whether only the free tier's types are launched, on demand unless a market is named.
-    pub is_free: bool,
-    /// The market.
-    pub market: Option<Market>,
-    /// What to do without spot capacity.
-    pub fallback: Option<Fallback>,
-    /// The highest price for spot, an hour.
-    pub max_price: Option<Price>,
-    /// The machine image, if not the public one of the type.
-    pub ami: Option<String>,
-    /// Whether to leave the zone of the drive's volume if it has no capacity.
-    pub leave_zone: bool,
-    /// The size in GiB.
-    pub size: Option<u32>,
-    /// How fast the drive's volume is.
-    pub speed: Speed,
     /// The image: a registry reference, or the path of an archive.
     pub image: Option<String>,
     /// What the container has of the host.
@@ -393,18 +375,10 @@ pub struct Options {
     pub logins: Option<DockerLogins>,
     /// How long the instance stays up without a sign of life.
     pub keep: Option<Duration>,
-    /// The interval between checkpoints; none are taken without it.
-    pub checkpoint: Option<Duration>,
     /// Whether the session resumes on another instance without asking.
     pub resume: bool,
-    /// How long a command may take to end when its instance is taken.
-    pub notice: Option<Duration>,
     /// How many bytes of each output of a command its host keeps.
     pub spool: Option<u64>,
-    /// The subnet to launch in; without it, the default one of each zone.
-    pub subnet: Option<SubnetId>,
-    /// The instance profile of instances.
-    pub instance_profile: Option<String>,
     /// How hosts are reached.
     pub reach: Reach,
     /// The typed tags of the account's own.
@@ -417,40 +391,20 @@ impl Options {
     /// The size in GiB of a new drive, if one is named.
     #[must_use]
     pub fn size_of_new(&self) -> Option<u32> {
-        self.size.or(self.new_size)
+        self.launch.size.or(self.new_size)
     }
 
     /// Chooses each option from the flags, else from the configuration.
     #[must_use]
     pub fn choose(flags: Self, mut config: Config) -> Self {
         let reach = flags.reach.or(config.reach());
-        let names_types = matches!(flags.requirements, Some(Requirements::Types(_)));
-        let is_free = flags.is_free || (config.free && !names_types);
-        let requirements = config.requirements().unwrap_or_default();
-        // The free tier replaces the configuration's types.
-        let requirements = requirements
-            .filter(|requirements| !(is_free && matches!(requirements, Requirements::Types(_))));
-        let speed = flags.speed.or(config.speed());
+        let names_types = matches!(flags.launch.requirements, Some(Requirements::Types(_)));
         Self {
-            is_free,
-            arch: flags.arch,
             // A type on the command line decides the architecture.
             new_arch: config.arch.filter(|_| !names_types),
             new_size: config.size,
-            new_image: config.image,
-            // Chosen as a whole: a type on the command line replaces configured resources, too.
-            requirements: flags.requirements.or(requirements),
-            market: flags
-                .market
-                .or(flags.is_free.then_some(Market::OnDemand))
-                .or(config.market)
-                .or(is_free.then_some(Market::OnDemand)),
-            fallback: flags.fallback.or(config.fallback),
-            max_price: flags.max_price.or(config.max_price),
-            ami: flags.ami.or(config.ami),
-            leave_zone: flags.leave_zone || config.leave_zone,
-            size: flags.size,
-            speed,
+            new_image: config.image.take(),
+            launch: launch_options(flags.launch, &config),
             image: flags.image,
             places: flags.places.or(Places {
                 mounts: config.mount,
@@ -469,17 +423,46 @@ impl Options {
             git: flags.git,
             logins: flags.logins,
             keep: flags.keep.or(config.keep),
-            checkpoint: flags.checkpoint.or(config.checkpoint),
             resume: flags.resume || config.resume,
-            notice: flags.notice.or(config.notice),
             spool: flags.spool.or(config.spool),
-            subnet: flags.subnet.or(config.subnet),
-            instance_profile: flags.instance_profile.or(config.instance_profile),
             reach,
             // Those of the configuration are for every command.
             tags: flags.tags,
             scratch: flags.scratch,
         }
+    }
+}
+
+/// What to launch, by the flags, else by the configuration.
+fn launch_options(flags: LaunchOptions, config: &Config) -> LaunchOptions {
+    let names_types = matches!(flags.requirements, Some(Requirements::Types(_)));
+    let is_free = flags.is_free || (config.free && !names_types);
+    let requirements = config.requirements().unwrap_or_default();
+    // The free tier replaces the configuration's types.
+    let requirements = requirements
+        .filter(|requirements| !(is_free && matches!(requirements, Requirements::Types(_))));
+    LaunchOptions {
+        is_free,
+        arch: flags.arch,
+        // Chosen as a whole: a type on the command line replaces configured resources, too.
+        requirements: flags.requirements.or(requirements),
+        market: flags
+            .market
+            .or(flags.is_free.then_some(Market::OnDemand))
+            .or(config.market)
+            .or(is_free.then_some(Market::OnDemand)),
+        fallback: flags.fallback.or(config.fallback),
+        max_price: flags.max_price.or(config.max_price),
+        ami: flags.ami.or_else(|| config.ami.clone()),
+        leave_zone: flags.leave_zone || config.leave_zone,
+        subnet: flags.subnet.or_else(|| config.subnet.clone()),
+        instance_profile: flags
+            .instance_profile
+            .or_else(|| config.instance_profile.clone()),
+        size: flags.size,
+        speed: flags.speed.or(config.speed()),
+        notice: flags.notice.or(config.notice),
+        checkpoint: flags.checkpoint.or(config.checkpoint),
     }
 }
 

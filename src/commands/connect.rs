@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::flags::{self, Along, Launch, Places, Reach, SESSION, Speed};
 use super::{Context, key, local};
 use crate::cloud::{self, Cloud, Which};
+use crate::config::launch::LaunchOptions;
 use crate::config::{self, Asked, Config, Forwarding, GitUser, Options, Paths, quantity};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
@@ -369,7 +370,10 @@ fn divided(
 
 /// The request: flags over configuration.
 pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
-    let launch = args.launch.options();
+    let launch = args
+        .launch
+        .options()
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
     let config = Config::read(paths)?;
     let caller = |name: &str| std::env::var_os(name);
     let mut variables = config.variables(&caller).map_err(|error| {
@@ -401,8 +405,15 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let takes_git = !args.along.no_git && !config.no_git;
     let takes_logins = !args.along.no_registry_login;
     let flags = Options {
-        size: args.size,
-        speed: args.speed.into(),
+        launch: LaunchOptions {
+            size: args.size,
+            speed: args.speed.into(),
+            notice: args.notice,
+            checkpoint: args.checkpoint,
+            subnet: args.subnet,
+            instance_profile: args.instance_profile,
+            ..launch
+        },
         image,
         places,
         jupyter_port: args.jupyter_port,
@@ -417,13 +428,10 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         git: takes_git.then(GitUser::find).flatten(),
         logins: takes_logins.then(|| config.logins(&caller)).flatten(),
         keep: args.keep,
-        checkpoint: args.checkpoint,
         resume: args.resume,
-        notice: args.notice,
-        subnet: args.subnet,
-        instance_profile: args.instance_profile,
         reach: args.reach.into(),
-        ..launch.map_err(|error| Failure::new(Exit::Usage, error))?
+        tags: args.launch.tags.into_iter().collect(),
+        ..Options::default()
     };
     let options = Options::choose(flags, config);
     let (drive, fork_of) = match drive.generation {

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use super::flags::Reach;
 use super::{Context, key};
 use crate::cloud::{Cloud, Place};
+use crate::config::launch::LaunchOptions;
 use crate::config::{self, Config, Options, Paths, quantity};
 use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
@@ -145,7 +146,10 @@ fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
     let flags = Options {
         image: typed.image,
         logins: config.logins(&|name| std::env::var_os(name)),
-        subnet: typed.subnet,
+        launch: LaunchOptions {
+            subnet: typed.subnet,
+            ..LaunchOptions::default()
+        },
         reach: typed.reach.into(),
         ..Options::default()
     };

@@ -3,12 +3,19 @@
 //!
 //! `launch` decides what is launched for a drive, from these and the drive's own tags.
 
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+
 use clap::ValueEnum;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use super::{instance_profile, quantity};
 use crate::drive::pools::{Requirements, Resources};
-use crate::ec2::{Arch, Market};
+use crate::ec2::{Arch, Market, Price, Speed};
+use crate::ids::SubnetId;
 
 /// What to do without spot capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -120,4 +127,324 @@ pub(super) fn ami_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String
 
 pub(super) fn market_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Market>, D::Error> {
     Named::deserialize(from).map(|named| Some(named.into()))
+}
+
+/// What to launch, and on which terms. What is `None` is decided by the drive's own tags, then by the cloud's
+/// defaults.
+///
+/// All of it can be written on one line, by the keys of the configuration file, and read again, also by
+/// another computer: `type=m5.large market=spot checkpoint=30m`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaunchOptions {
+    /// The types, or the resources that a type must have.
+    pub requirements: Option<Requirements>,
+    /// The architecture of `--arch`: an error if the drive has another.
+    pub arch: Option<ArchChoice>,
+    /// The market.
+    pub market: Option<Market>,
+    /// What to do without spot capacity.
+    pub fallback: Option<Fallback>,
+    /// The highest price for spot, an hour.
+    pub max_price: Option<Price>,
+    /// Whether only the free tier's types are launched, on demand unless a market is named.
+    pub is_free: bool,
+    /// The machine image, if not the public one of the type.
+    pub ami: Option<String>,
+    /// Whether to leave the zone of the drive's volume if it has no capacity.
+    pub leave_zone: bool,
+    /// The subnet to launch in; without it, the default one of each zone.
+    pub subnet: Option<SubnetId>,
+    /// The instance profile of instances.
+    pub instance_profile: Option<String>,
+    /// The drive's size, in GiB.
+    pub size: Option<u32>,
+    /// How fast the drive's volume is.
+    pub speed: Speed,
+    /// How long a command may take to end when its instance is taken.
+    pub notice: Option<Duration>,
+    /// The interval between checkpoints; none are taken without it.
+    pub checkpoint: Option<Duration>,
+}
+
+/// The most characters of the line, which is as much as a tag's value has.
+pub const LONGEST_LINE: usize = 256;
+
+/// A line that is none of [`LaunchOptions`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLine {
+    /// It is too long.
+    #[error("it has {0} characters, and {LONGEST_LINE} are the most")]
+    TooLong(usize),
+    /// A key is unknown, or has no value.
+    #[error("{0:?} is no launch option")]
+    Unknown(String),
+    /// A key is there twice.
+    #[error("{0} is there twice")]
+    Twice(String),
+    /// A value cannot be parsed.
+    #[error("{key}: {why}")]
+    Value {
+        /// The key.
+        key: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Writes the line; without any option it is empty.
+impl Display for LaunchOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            ("type", word(self.requirements.as_ref())),
+            ("arch", self.arch.as_ref().map(name)),
+            ("market", self.market.map(|it| it.as_str().to_owned())),
+            ("fallback", self.fallback.as_ref().map(name)),
+            ("max_price", self.max_price.map(Price::decimal)),
+            ("free", word(self.is_free.then_some(true))),
+            ("ami", self.ami.clone()),
+            ("leave_zone", word(self.leave_zone.then_some(true))),
+            ("subnet", word(self.subnet.as_ref())),
+            ("instance_profile", self.instance_profile.clone()),
+            ("size", word(self.size)),
+            ("throughput", word(self.speed.throughput)),
+            ("iops", word(self.speed.iops)),
+            ("warm", word(self.speed.warm)),
+            ("notice", self.notice.map(quantity::compact)),
+            ("checkpoint", self.checkpoint.map(quantity::compact)),
+        ];
+        let words = words.into_iter();
+        let words = words.filter_map(|(key, value)| Some(format!("{key}={}", value?)));
+        f.pad(&words.collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn word(value: Option<impl Display>) -> Option<String> {
+    value.map(|it| it.to_string())
+}
+
+/// The word of a flag's choice.
+fn name(choice: &impl ValueEnum) -> String {
+    let value = choice.to_possible_value();
+    value.map_or_else(String::new, |it| it.get_name().to_owned())
+}
+
+impl FromStr for LaunchOptions {
+    type Err = InvalidLine;
+
+    fn from_str(line: &str) -> Result<Self, InvalidLine> {
+        let length = line.chars().count();
+        if length > LONGEST_LINE {
+            return Err(InvalidLine::TooLong(length));
+        }
+        let mut options = Self::default();
+        let mut keys = BTreeSet::new();
+        for word in line.split_whitespace() {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| InvalidLine::Unknown(word.to_owned()))?;
+            if !keys.insert(key) {
+                return Err(InvalidLine::Twice(key.to_owned()));
+            }
+            options.set(key, value)?;
+        }
+        Ok(options)
+    }
+}
+
+impl LaunchOptions {
+    /// Sets the option that the line calls `key`.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), InvalidLine> {
+        match key {
+            "type" => self.requirements = read(key, value.parse())?,
+            "arch" => self.arch = read(key, ArchChoice::from_str(value, false))?,
+            "market" => self.market = read(key, market(value))?,
+            "fallback" => self.fallback = read(key, Fallback::from_str(value, false))?,
+            "max_price" => self.max_price = read(key, quantity::max_price(value))?,
+            "free" => self.is_free = read(key, value.parse())?.unwrap_or_default(),
+            "ami" => self.ami = read(key, ami(value))?,
+            "leave_zone" => self.leave_zone = read(key, value.parse())?.unwrap_or_default(),
+            "subnet" => self.subnet = read(key, value.parse())?,
+            "instance_profile" => self.instance_profile = read(key, instance_profile(value))?,
+            "size" => self.size = read(key, quantity::size(value))?,
+            "throughput" => self.speed.throughput = read(key, quantity::throughput(value))?,
+            "iops" => self.speed.iops = read(key, quantity::iops(value))?,
+            "warm" => self.speed.warm = read(key, quantity::warm(value))?,
+            "notice" => self.notice = read(key, quantity::ending(value))?,
+            "checkpoint" => self.checkpoint = read(key, quantity::checkpoint(value))?,
+            _ => return Err(InvalidLine::Unknown(key.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+/// Names the `key` of a value that cannot be parsed.
+fn read<T, E: Display>(key: &str, parsed: Result<T, E>) -> Result<Option<T>, InvalidLine> {
+    parsed.map(Some).map_err(|why| InvalidLine::Value {
+        key: key.to_owned(),
+        why: why.to_string(),
+    })
+}
+
+/// Parses a market's name.
+fn market(text: &str) -> Result<Market, String> {
+    [Market::Spot, Market::OnDemand]
+        .into_iter()
+        .find(|market| market.as_str() == text)
+        .ok_or_else(|| format!("{text:?} is neither spot nor on-demand"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::option::of;
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+
+    use super::*;
+
+    fn requirements() -> impl Strategy<Value = Requirements> {
+        let types = vec![
+            "t3.micro",
+            "m5.large",
+            "g4dn.xlarge",
+            "u-6tb1.metal",
+            "c7gn.16xlarge",
+        ];
+        let types = subsequence(types, 1..=5).prop_shuffle();
+        let resources = (0..=64_u32, 0..=64_u32, 0..=8_u32);
+        prop_oneof![
+            types.prop_map(|types| Requirements::types(&types).unwrap()),
+            resources
+                .prop_map(|(cpus, memory, gpus)| Resources { cpus, memory, gpus })
+                .prop_filter("something", |it| *it != Resources::default())
+                .prop_map(Requirements::AtLeast),
+        ]
+    }
+
+    fn speed() -> impl Strategy<Value = Speed> {
+        let parts = (
+            of(3_000..=80_000_u32),
+            of(125..=2_000_u32),
+            of(100..=300_u32),
+        );
+        parts.prop_map(|(iops, throughput, warm)| Speed {
+            iops,
+            throughput,
+            warm,
+        })
+    }
+
+    /// Times of whole milliseconds within seconds.
+    fn time(seconds: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
+        let milliseconds = prop_oneof![3 => Just(0), 1 => 0..1_000_u64];
+        (seconds, milliseconds)
+            .prop_map(|(seconds, more)| Duration::from_millis(seconds * 1_000 + more))
+    }
+
+    fn options() -> impl Strategy<Value = LaunchOptions> {
+        let architectures = vec![ArchChoice::X86_64, ArchChoice::Arm64, ArchChoice::Any];
+        let markets = vec![Market::Spot, Market::OnDemand];
+        let price = (1..=1_000_000_000_u64).prop_map(|it| {
+            format!("{}.{:06}", it / 1_000_000, it % 1_000_000)
+                .parse()
+                .unwrap()
+        });
+        let ami = prop_oneof!["ami-[0-9a-f]{8,17}", "resolve:ssm:/[!-~]{1,40}"];
+        let profile = prop_oneof![
+            "[a-zA-Z0-9_+=,.@-]{1,60}",
+            "arn:aws:iam::111122223333:instance-profile/[a-z/]{0,20}[a-z]"
+        ];
+        let machine = (
+            of(requirements()),
+            of(select(architectures)),
+            of(ami),
+            of(profile),
+        );
+        let terms = (
+            of(select(markets)),
+            of(select(vec![Fallback::OnDemand, Fallback::None])),
+            of(price),
+            any::<bool>(),
+            any::<bool>(),
+            of("subnet-[0-9a-f]{8,17}"),
+        );
+        let drive = (
+            of(1..=65_536_u32),
+            speed(),
+            of(time(10..60)),
+            of(time(15..604_800)),
+        );
+        (machine, terms, drive).prop_map(|(machine, terms, drive)| {
+            let (requirements, arch, ami, instance_profile) = machine;
+            let (market, fallback, max_price, is_free, leave_zone, subnet) = terms;
+            let (size, speed, notice, checkpoint) = drive;
+            LaunchOptions {
+                requirements,
+                arch,
+                market,
+                fallback,
+                max_price,
+                is_free,
+                ami,
+                leave_zone,
+                subnet: subnet.map(|it| it.parse().unwrap()),
+                instance_profile,
+                size,
+                speed,
+                notice,
+                checkpoint,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_on_a_line_is_read_again(options in options()) {
+            let line = options.to_string();
+            let length = line.chars().count();
+            prop_assert!(!line.contains('\n'), "{line}");
+            if length <= LONGEST_LINE {
+                prop_assert_eq!(line.parse(), Ok(options), "{}", line);
+            } else {
+                prop_assert_eq!(line.parse::<LaunchOptions>(), Err(InvalidLine::TooLong(length)));
+            }
+        }
+
+        #[test]
+        fn what_is_read_is_written_so_that_it_means_as_much(options in options(), cut in 0..16_usize) {
+            let line = options.to_string();
+            let words: Vec<&str> = line.split(' ').take(cut).collect();
+            let mut words: Vec<&str> = words.into_iter().rev().collect();
+            words.truncate(6);
+            if let Ok(read) = words.join("  ").parse::<LaunchOptions>() {
+                prop_assert_eq!(read.to_string().parse(), Ok(read));
+            }
+        }
+
+        #[test]
+        fn no_line_panics(line in "((type|size|arch|notice|max_price|free|cpus)=[ -~]{0,9} ?){0,5}") {
+            if let Ok(read) = line.parse::<LaunchOptions>() {
+                prop_assert_eq!(read.to_string().parse(), Ok(read));
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_none_says_why() {
+        let why = |line: &str| line.parse::<LaunchOptions>().unwrap_err().to_string();
+        assert_eq!(why("speed=1"), "\"speed\" is no launch option");
+        assert_eq!(why("free"), "\"free\" is no launch option");
+        assert_eq!(why("size=9 size=9"), "size is there twice");
+        assert_eq!(why("size=0").split_once(": ").unwrap().0, "size");
+        assert_eq!(
+            why("market=cheap"),
+            "market: \"cheap\" is neither spot nor on-demand"
+        );
+        assert_eq!(
+            why(&"x".repeat(257)),
+            "it has 257 characters, and 256 are the most"
+        );
+        assert_eq!("".parse(), Ok(LaunchOptions::default()));
+        let line = "type=cpus=4,gpus=1 arch=any market=spot notice=45s checkpoint=30m";
+        assert_eq!(line.parse::<LaunchOptions>().unwrap().to_string(), line);
+    }
 }

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::fmt::friendly::{Spacing, SpanPrinter};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -300,6 +301,12 @@ fn time(text: &str) -> Result<Duration, Invalid> {
         .to_duration(SpanRelativeTo::days_are_24_hours())
         .map_err(|_| invalid("months and years differ in length"))?;
     Duration::try_from(length).map_err(|_| invalid("a time cannot be negative"))
+}
+
+/// A time as [`time`] parses it, without spaces, such as `1h30m`.
+pub(super) fn compact(time: Duration) -> String {
+    let printer = SpanPrinter::new().spacing(Spacing::None);
+    printer.unsigned_duration_to_string(&time)
 }
 
 fn within(

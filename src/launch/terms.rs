@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use super::image;
 use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
-use crate::config::launch::{ArchChoice, Fallback};
+use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
 use crate::drive::pools::{ArchBy, Requirements, Resources, Terms};
 use crate::drive::tags::Settings;
 use crate::ec2::{Arch, Market};
@@ -27,7 +27,7 @@ pub(crate) fn terms(
         let error = anyhow!("{drive}: {error}");
         Failure::new(Exit::Config, error)
     };
-    let requirements = match &options.requirements {
+    let requirements = match &options.launch.requirements {
         Some(requirements) => Some(requirements.clone()),
         None => settings
             .requirements()
@@ -39,10 +39,10 @@ pub(crate) fn terms(
         let own = settings.arch().map_err(unusable)?;
         let own = own.unwrap_or(UNRECORDED);
         check_image(options.image.as_deref(), own, drive.as_str())?;
-        check_arch(options, own, drive, cloud)?;
+        check_arch(&options.launch, own, drive, cloud)?;
         (Some(own), ArchBy::Drive)
     };
-    let is_free = options.is_free;
+    let is_free = options.launch.is_free;
     let requirements = match requirements {
         // The free tier replaces the drive's types.
         Some(Requirements::Types(_)) | None if is_free => {
@@ -54,9 +54,9 @@ pub(crate) fn terms(
     Ok(Terms {
         requirements,
         is_free,
-        markets: markets(options).to_vec(),
-        max_price: options.max_price,
-        image: options.ami.clone(),
+        markets: markets(&options.launch).to_vec(),
+        max_price: options.launch.max_price,
+        image: options.launch.ami.clone(),
         arch,
         arch_by,
     })
@@ -70,7 +70,7 @@ fn new_arch(
 ) -> Result<(Option<Arch>, ArchBy), Failure> {
     let image = options.image.as_ref().unwrap_or(&cloud.image);
     let file = image::file(image);
-    let asked = options.arch.and_then(ArchChoice::only);
+    let asked = options.launch.arch.and_then(ArchChoice::only);
     if let Some(own) = file.as_deref().and_then(image::arch) {
         return match asked {
             Some(asked) if asked != own => Err(Failure::new(
@@ -83,18 +83,20 @@ fn new_arch(
             _ => Ok((Some(own), ArchBy::Image)),
         };
     }
-    Ok(match (options.arch.or(options.new_arch), requirements) {
-        (Some(choice), _) => (choice.only(), ArchBy::Asked),
-        (None, Some(Requirements::Types(_))) => (None, ArchBy::Default),
-        // A registry has both architectures; an archive has one, most likely this computer's.
-        (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
-        (None, _) => (Some(cloud.arch), ArchBy::Default),
-    })
+    Ok(
+        match (options.launch.arch.or(options.new_arch), requirements) {
+            (Some(choice), _) => (choice.only(), ArchBy::Asked),
+            (None, Some(Requirements::Types(_))) => (None, ArchBy::Default),
+            // A registry has both architectures; an archive has one, most likely this computer's.
+            (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
+            (None, _) => (Some(cloud.arch), ArchBy::Default),
+        },
+    )
 }
 
 /// Refuses an `--arch` that is not the drive's.
 fn check_arch(
-    options: &Options,
+    options: &LaunchOptions,
     own: Arch,
     drive: &DriveName,
     cloud: &Cloud,
@@ -132,7 +134,7 @@ fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failur
 }
 
 /// The markets of a launch, the preferred one first.
-fn markets(options: &Options) -> &'static [Market] {
+fn markets(options: &LaunchOptions) -> &'static [Market] {
     match (options.market, options.fallback) {
         (Some(Market::OnDemand), _) => &[Market::OnDemand],
         (_, Some(Fallback::OnDemand)) => &[Market::Spot, Market::OnDemand],
@@ -141,7 +143,7 @@ fn markets(options: &Options) -> &'static [Market] {
 }
 
 /// Whether on demand is ruled out.
-pub(crate) fn stays_on_spot(options: &Options) -> bool {
+pub(crate) fn stays_on_spot(options: &LaunchOptions) -> bool {
     let is_bound = options.max_price.is_some() || options.fallback == Some(Fallback::None);
     is_bound && !markets(options).contains(&Market::OnDemand)
 }
@@ -162,11 +164,11 @@ mod tests {
             (None, Some(Fallback::OnDemand), max_price, THEN_ON_DEMAND),
             (Some(Market::OnDemand), None, max_price, &[Market::OnDemand]),
         ] {
-            let options = Options {
+            let options = LaunchOptions {
                 market,
                 fallback,
                 max_price,
-                ..Options::default()
+                ..LaunchOptions::default()
             };
             assert_eq!(markets(&options), expected, "{options:?}");
         }

@@ -28,7 +28,8 @@ impl Session {
         let terms = self.terms_of(drive)?;
         let options = &self.request.options;
         let markets = terms.markets.clone();
-        if let (Some(host), Some(Requirements::Types(types))) = (&drive.host, &options.requirements)
+        if let (Some(host), Some(Requirements::Types(types))) =
+            (&drive.host, &options.launch.requirements)
             && !types.contains(&host.instance_type)
         {
             self.report.print(&format!(
@@ -40,7 +41,7 @@ impl Session {
         }
         // `check_request` has refused one that cannot be parsed.
         let own = drive.settings.speed().unwrap_or_default();
-        self.speed.set(options.speed.or(own));
+        self.speed.set(options.launch.speed.or(own));
         self.carry(&drive.settings);
         self.terms = Some(terms);
         self.choose(&markets, drive.host.is_some());
@@ -85,7 +86,7 @@ impl Session {
     /// As [`Session::run`] towards a mounted drive; without capacity, from the drive's snapshot in
     /// any zone, and on demand, each only if that is allowed.
     pub(super) async fn run_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
-        let may_leave = self.request.options.leave_zone && !self.request.discard;
+        let may_leave = self.request.options.launch.leave_zone && !self.request.discard;
         self.fall_back(self.request.goal(), may_leave).await
     }
 
@@ -120,7 +121,7 @@ impl Session {
     async fn fall_back(&mut self, goal: Goal, mut may_leave: bool) -> (Outcome, Option<End>) {
         let options = &self.request.options;
         let may_answer = self.request.yes || crate::terminal::is_interactive();
-        let mut may_ask = options.fallback.is_none() && may_answer;
+        let mut may_ask = options.launch.fallback.is_none() && may_answer;
         loop {
             let (outcome, asked) = self.run(goal.clone()).await;
             if asked.is_none() && is_free_plan_refusal(&outcome) && self.choose_free_tier() {
@@ -176,9 +177,9 @@ impl Session {
         }
         terms.is_free = true;
         // On demand, since credits pay for it; unless the options bind the price or name a market.
-        let market = match options.market {
+        let market = match options.launch.market {
             Some(market) => market,
-            None if stays_on_spot(options) => Market::Spot,
+            None if stays_on_spot(&options.launch) => Market::Spot,
             None => Market::OnDemand,
         };
         terms.markets = vec![market];

@@ -258,10 +258,15 @@ impl Session {
         if let Some(warning) = subnets.warning() {
             preview.line(warning);
         }
-        let size = self.request.options.size.unwrap_or(self.cloud.size);
+        let size = self.request.options.launch.size.unwrap_or(self.cloud.size);
         // `check_request` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();
-        let offers = Offers::of(&chosen, zone, size, self.request.options.speed.or(own));
+        let offers = Offers::of(
+            &chosen,
+            zone,
+            size,
+            self.request.options.launch.speed.or(own),
+        );
         preview.text.push_str(&offers.text());
         if offers.tried.is_empty() {
             preview.action = "none";
@@ -323,7 +328,7 @@ impl Session {
     fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>, preview: &mut Preview) {
         let (request, cloud) = (&self.request, &self.cloud);
         let drive = &self.request.drive;
-        let wanted = request.options.size.unwrap_or(0);
+        let wanted = request.options.launch.size.unwrap_or(0);
         let is_chosen = |head: Head| request.from.as_ref().is_none_or(|from| *from == head);
         if let Some(zone) = pinned {
             let there = found
@@ -379,10 +384,10 @@ impl Session {
             });
             return;
         }
-        let gib = request.options.size.unwrap_or(cloud.size);
+        let gib = request.options.launch.size.unwrap_or(cloud.size);
         preview.line(&format!(
             "{drive} is new: an empty volume of {gib} GiB, about {} a month while it is a volume",
-            dollars(volume_cents(gib, request.options.speed))
+            dollars(volume_cents(gib, request.options.launch.speed))
         ));
         preview.from = Some(Origin {
             kind: "empty",

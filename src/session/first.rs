@@ -37,7 +37,7 @@ impl Session {
             return;
         }
         let options = &self.request.options;
-        let size = options.size.unwrap_or(self.cloud.size);
+        let size = options.launch.size.unwrap_or(self.cloud.size);
         let words = explanation(self.request.drive.as_str(), terms, size, options.keep);
         self.report.print(&Text::block(&words));
     }

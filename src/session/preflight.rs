@@ -171,7 +171,7 @@ impl Session {
             return Ok(());
         }
         let request = &mut self.request;
-        request.options.size = request.options.size_of_new();
+        request.options.launch.size = request.options.size_of_new();
         if request.options.image.is_none()
             && let Some(image) = request.options.new_image.clone()
         {
@@ -256,15 +256,15 @@ fn check_speed(
         let hint = "--throughput, --iops and --warm replace it";
         Failure::new(Exit::Config, anyhow!("{drive}: {error}")).hint(hint)
     })?;
-    let new = options.size.unwrap_or(cloud.size);
-    let size = largest.map_or(new, |largest| largest.max(options.size.unwrap_or(0)));
-    let checked = options.speed.or(own).check_for(size);
+    let new = options.launch.size.unwrap_or(cloud.size);
+    let size = largest.map_or(new, |largest| largest.max(options.launch.size.unwrap_or(0)));
+    let checked = options.launch.speed.or(own).check_for(size);
     checked.map_err(|(why, hint)| Failure::new(Exit::Usage, anyhow!(why)).hint(hint))
 }
 
 /// Refuses a size below that of the `largest` part that the drive goes on from.
 fn check_size(drive: &str, options: &Options, largest: Option<GibiBytes>) -> Result<(), Failure> {
-    match (options.size, largest) {
+    match (options.launch.size, largest) {
         (Some(size), Some(largest)) if size < largest => Err(Failure::new(
             Exit::Usage,
             anyhow!("{drive} has {largest} GiB, and a drive cannot shrink to {size} GiB"),

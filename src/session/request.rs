@@ -229,7 +229,13 @@ impl Request {
     /// How long its command may take to end when its instance is taken.
     #[must_use]
     pub(super) fn notice(&self) -> Duration {
-        self.options.notice.unwrap_or(NOTICE)
+        self.options.launch.notice.unwrap_or(NOTICE)
+    }
+
+    /// The interval between checkpoints; none where nothing is saved, or none is asked for.
+    #[must_use]
+    pub(super) fn checkpoint(&self) -> Option<Duration> {
+        self.options.launch.checkpoint.filter(|_| !self.discard)
     }
 
     /// Whether its command may be started again.

@@ -102,13 +102,13 @@ impl Session {
         } else {
             Signals::install().context("cannot listen to signals")?
         };
-        let speed = Rc::new(Cell::new(options.speed));
+        let speed = Rc::new(Cell::new(options.launch.speed));
         let drive = request.drive.clone();
         let mut progress = ProgressPrinter::new(drive, report.clone(), Rc::clone(&speed));
         progress.discards = request.discard;
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
-        let subnet = match &options.subnet {
+        let subnet = match &options.launch.subnet {
             Some(id) => Some(lookup::subnet(id, &cloud).await?),
             None => None,
         };
@@ -122,18 +122,18 @@ impl Session {
             lease: request.lease(),
             settings: Settings::new(
                 options.image.as_deref(),
-                options.requirements.as_ref(),
-                options.size,
+                options.launch.requirements.as_ref(),
+                options.launch.size,
             )
-            .with_speed(options.speed)
+            .with_speed(options.launch.speed)
             .with_own(&own)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
             note: request.note.clone(),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
-                subnet: options.subnet.clone(),
-                instance_profile: options.instance_profile.clone(),
+                subnet: options.launch.subnet.clone(),
+                instance_profile: options.launch.instance_profile.clone(),
             },
         };
         let (sender, news) = mpsc::unbounded_channel();

@@ -273,7 +273,7 @@ impl Session {
             Some(_) => Output::Report(self.report.clone()),
         };
         let monitor = Monitor::new(Context {
-            checkpoint: request.options.checkpoint.filter(|_| !request.discard),
+            checkpoint: request.checkpoint(),
             notice: (!request.command.is_empty()).then(|| request.notice()),
             ..Context::new((&request.drive, instance), cloud, &drive, output.clone())
         });

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::config::launch::{self, ArchChoice, Fallback};
-use crate::config::{self, Options, quantity};
+use crate::config::launch::{self, ArchChoice, Fallback, LaunchOptions};
+use crate::config::{self, quantity};
 use crate::drive::pools::{InvalidRequirements, Requirements, Resources};
 use crate::ec2::{Market, Price};
 
@@ -116,7 +116,7 @@ pub struct Launch {
         value_parser = config::tag,
         hide_short_help = true
     )]
-    tags: Vec<(String, String)>,
+    pub tags: Vec<(String, String)>,
 
     /// The machine image: an AMI's id or resolve:ssm:PARAMETER.
     ///
@@ -138,7 +138,7 @@ pub struct Launch {
 
 impl Launch {
     /// The options of these flags.
-    pub fn options(self) -> Result<Options, InvalidRequirements> {
+    pub fn options(&self) -> Result<LaunchOptions, InvalidRequirements> {
         let resources = Resources {
             cpus: self.cpus.unwrap_or(0),
             memory: self.memory.unwrap_or(0),
@@ -154,17 +154,16 @@ impl Launch {
             (true, _) => Some(Market::Spot),
             (false, false) => None,
         };
-        Ok(Options {
+        Ok(LaunchOptions {
             requirements,
             arch: self.arch,
             is_free: self.free,
             market,
             fallback: self.fallback,
             max_price: self.max_price,
-            ami: self.ami,
+            ami: self.ami.clone(),
             leave_zone: self.leave_zone,
-            tags: self.tags.into_iter().collect(),
-            ..Options::default()
+            ..LaunchOptions::default()
         })
     }
 }

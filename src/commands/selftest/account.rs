@@ -21,7 +21,7 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
     };
     let network = match ec2.default_vpc().await {
         Ok(Some(vpc)) => Finding::ok("network", format!("default {vpc}")),
-        Ok(None) if run.order.options.subnet.is_some() => {
+        Ok(None) if run.order.options.launch.subnet.is_some() => {
             Finding::not_asked("network", "--subnet names another than the default VPC's")
         }
         Ok(None) => Finding::failed(

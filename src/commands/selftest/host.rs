@@ -10,7 +10,7 @@ use super::interruption;
 use super::interruption::Injected;
 use crate::cloud::{NATIVE, Place};
 use crate::config::Options;
-use crate::config::launch::{ArchChoice, Fallback};
+use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
 use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
@@ -253,14 +253,17 @@ async fn prepare(
     }
     let price: Price = format!("{bid:.6}").parse().map_err(anyhow::Error::new)?;
     let mut options = Options {
-        requirements: Some(Requirements::AtLeast(resources)),
-        arch: Some(what.arch()),
-        market: Some(Market::Spot),
-        fallback: Some(Fallback::None),
-        max_price: Some(price),
-        size: Some(SIZE),
+        launch: LaunchOptions {
+            requirements: Some(Requirements::AtLeast(resources)),
+            arch: Some(what.arch()),
+            market: Some(Market::Spot),
+            fallback: Some(Fallback::None),
+            max_price: Some(price),
+            size: Some(SIZE),
+            checkpoint: None,
+            ..run.order.options.launch.clone()
+        },
         keep: Some(LEASE),
-        checkpoint: None,
         resume: false,
         scratch: true,
         ..run.order.options.clone()
@@ -269,6 +272,7 @@ async fn prepare(
         const THROUGH: &str = "aws ssm start-session --target %i --document-name \
                                AWS-StartSSHSession --parameters portNumber=%p";
         options
+            .launch
             .instance_profile
             .clone_from(&run.order.session_manager);
         options.reach.proxy = Some(
@@ -302,7 +306,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
             requirements: Requirements::AtLeast(what.resources()),
             markets: vec![Market::Spot],
             max_price: None,
-            image: run.order.options.ami.clone(),
+            image: run.order.options.launch.ami.clone(),
             arch: what.arch().only(),
             arch_by: ArchBy::Default,
             is_free,
