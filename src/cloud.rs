@@ -100,7 +100,7 @@ impl Cloud {
     /// Opens the EC2 that the global flags choose.
     pub async fn open(which: &Which, paths: &Paths) -> Result<Self, Failure> {
         let command = which.command(paths);
-        let tags = Config::read(paths)?.tags;
+        let tags = Config::read(paths)?.tags.into_iter().collect();
         match which {
             Which::Local => Ok(Self {
                 command,

@@ -114,8 +114,11 @@ fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
 /// The request of a command that takes `drive` as it is: it starts no Jupyter.
 fn request(drive: DriveName, shared: bool, reach: Reach) -> Request {
     let options = Options {
+        config: Config {
+            no_jupyter: true,
+            ..Config::default()
+        },
         reach,
-        no_jupyter: true,
         ..Options::default()
     };
     Request {

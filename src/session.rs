@@ -65,6 +65,7 @@ mod throwaway;
 mod visit;
 
 use crate::cloud::Cloud;
+use crate::config::quantity::Port;
 use crate::drive::Outcome;
 use crate::failure::{Exit, Failure};
 use crate::ssh::UserKey;
@@ -167,8 +168,8 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
                 }
                 is_resumed = true;
                 // Jupyter keeps its local port on the next instance.
-                let port = &mut session.request.options.jupyter_port;
-                *port = session.port.or(*port);
+                let port = &mut session.request.options.config.jupyter_port;
+                *port = session.port.map(Port).or(*port);
             }
             ending => break (host, ending),
         }

@@ -106,7 +106,7 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     };
     findings.add("region", Exit::Config, Check::Ok(region));
     let config = Config::read(paths).unwrap_or_default();
-    findings.add("network", Exit::Unavailable, network(ec2, config).await);
+    findings.add("network", Exit::Unavailable, network(ec2, &config).await);
     let is_folder = matches!(cloud.place, Place::Folder | Place::Paper);
     // A folder has neither roles nor quotas, but for those of its settings.
     if let Some(found) = spot_role(ec2, is_folder).await {
@@ -117,7 +117,7 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
 }
 
 /// Checks the network that a launch would use, and whether its instances can be reached.
-async fn network(ec2: &Ec2, mut config: Config) -> Check {
+async fn network(ec2: &Ec2, config: &Config) -> Check {
     let named = match &config.subnet {
         Some(id) => ec2.subnet(id).await.map(Some),
         None => Ok(None),

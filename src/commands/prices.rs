@@ -108,7 +108,7 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
         }
     }
     if !rows.is_empty() {
-        let size = config.size.unwrap_or(cloud.size);
+        let size = config.size.map_or(cloud.size, |it| it.0);
         let beside = format!("each {}", beside_words(size, config.speed()));
         Report::stderr().print(&beside);
     }

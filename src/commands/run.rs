@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::{Context, connect};
-use crate::config::quantity;
+use crate::config::quantity::{self, Lease};
 use crate::failure::{Exit, Failure};
 use crate::session::{Request, Task};
 
@@ -33,8 +33,8 @@ pub struct Args {
     ///
     /// Then it gets SIGTERM, --notice later SIGKILL, and its exit code is 124; seven days at most
     /// [default: 24h]. All its tries share the time.
-    #[arg(long, value_name = "TIME", value_parser = quantity::lease, hide_short_help = true, help_heading = None)]
-    pub max: Option<Duration>,
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = None)]
+    pub max: Option<Lease>,
 
     /// Start it again on another instance if it loses its own.
     ///
@@ -64,14 +64,14 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let flags = [
-        ("-A", args.session.along.agent),
-        ("--aws", args.session.along.aws),
-        ("-L", !args.session.forwards.is_empty()),
-        ("-R", !args.session.remote_forwards.is_empty()),
+        ("-A", args.session.config.agent),
+        ("--aws", args.session.config.aws),
+        ("-L", !args.session.config.forwards.is_empty()),
+        ("-R", !args.session.config.remote_forwards.is_empty()),
     ];
     let needs_session = flags.iter().find(|(_, is_given)| *is_given);
     let needs_session = needs_session.map(|(flag, _)| *flag);
-    if args.session.discard {
+    if args.session.config.discard {
         let why = anyhow!("--discard is for a session, and a run needs none");
         let hint = "xdrive connect NAME --discard -- CMD… runs one whose changes are discarded";
         return Err(Failure::new(Exit::Usage, why).hint(hint));
@@ -97,14 +97,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let mut options = request.options;
     if args.detach {
         options.agent = None;
-        options.aws = false;
-        options.forwards.clear();
-        options.remote_forwards.clear();
+        options.config.aws = false;
+        options.config.forwards.clear();
+        options.config.remote_forwards.clear();
     }
     let request = Request {
         options,
         task: Task::Run {
-            limit: args.max.unwrap_or(MAX),
+            limit: args.max.map_or(MAX, |it| it.0),
             is_detached: args.detach,
             tries: args.restart.then(|| args.tries.unwrap_or(TRIES)),
         },

@@ -22,8 +22,7 @@ use std::path::PathBuf;
 use super::flags::Reach;
 use super::{Context, key};
 use crate::cloud::{Cloud, Place};
-use crate::config::launch::LaunchOptions;
-use crate::config::{self, Config, Options, Paths, quantity};
+use crate::config::{self, Config, InstanceProfile, Options, Paths, quantity};
 use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SessionId, SubnetId};
@@ -71,8 +70,8 @@ pub struct Args {
     /// Also ask Session Manager, with this instance profile.
     ///
     /// It needs `AmazonSSMManagedInstanceCore`.
-    #[arg(long, value_name = "PROFILE", value_parser = config::instance_profile)]
-    pub session_manager: Option<String>,
+    #[arg(long, value_name = "PROFILE")]
+    pub session_manager: Option<InstanceProfile>,
 
     /// Also have a spot instance taken back, in this role.
     ///
@@ -142,25 +141,22 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 
 /// The order: flags over configuration.
 fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
-    let config = Config::read(paths)?;
-    let flags = Options {
+    let flags = Config {
         image: typed.image,
-        logins: config.logins(&|name| std::env::var_os(name)),
-        launch: LaunchOptions {
-            subnet: typed.subnet,
-            ..LaunchOptions::default()
-        },
-        reach: typed.reach.into(),
-        ..Options::default()
+        subnet: typed.subnet,
+        ..typed.reach.into()
     };
+    let mut options = Options::choose(flags, Config::read(paths)?)
+        .map_err(|error| Failure::new(Exit::Usage, anyhow::anyhow!(error)))?;
+    options.logins = options.config.logins(&|name| std::env::var_os(name));
     Ok(Order {
         budget: typed.budget,
         gpu: typed.gpu,
         hosts: typed.hosts,
-        session_manager: typed.session_manager,
+        session_manager: typed.session_manager.map(|it| it.0),
         fis_role: typed.fis_role,
         json: typed.json,
-        options: Options::choose(flags, config),
+        options,
     })
 }
 

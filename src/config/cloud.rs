@@ -3,8 +3,7 @@
 use anyhow::anyhow;
 use serde::Deserialize;
 
-use super::environment::LOCAL;
-use super::{Config, Paths, environment};
+use super::environment::{self, LOCAL};
 use crate::failure::{Exit, Failure};
 
 /// `cloud` in the configuration.
@@ -17,18 +16,18 @@ pub enum CloudName {
     Local,
 }
 
-/// Whether the EC2 in a folder is meant. The environment outranks the configuration.
-pub fn is_local(paths: &Paths) -> Result<bool, Failure> {
-    match environment::value(LOCAL) {
-        Some(value) => yes_or_no(&value.to_string_lossy()),
-        None => Ok(Config::read(paths)?.cloud == Some(CloudName::Local)),
-    }
+/// The EC2 that the environment names, if it names one.
+pub(super) fn of_environment() -> Result<Option<CloudName>, Failure> {
+    let value = environment::value(LOCAL);
+    value
+        .map(|value| yes_or_no(&value.to_string_lossy()))
+        .transpose()
 }
 
-fn yes_or_no(value: &str) -> Result<bool, Failure> {
+fn yes_or_no(value: &str) -> Result<CloudName, Failure> {
     match value.to_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "0" | "false" | "no" | "off" => Ok(false),
+        "1" | "true" | "yes" | "on" => Ok(CloudName::Local),
+        "0" | "false" | "no" | "off" => Ok(CloudName::Aws),
         _ => Err(Failure::new(
             Exit::Usage,
             anyhow!("{LOCAL}={value} is neither yes nor no"),
@@ -45,8 +44,9 @@ mod tests {
 
     #[test]
     fn the_variable_is_a_yes_or_a_no() {
-        for (value, is_local) in [("1", true), ("YES", true), ("Off", false), ("0", false)] {
-            assert_eq!(yes_or_no(value).unwrap(), is_local, "{value}");
+        let (aws, local) = (CloudName::Aws, CloudName::Local);
+        for (value, name) in [("1", local), ("YES", local), ("Off", aws), ("0", aws)] {
+            assert_eq!(yes_or_no(value).unwrap(), name, "{value}");
         }
         assert_eq!(yes_or_no("folder").unwrap_err().exit, Exit::Usage);
     }

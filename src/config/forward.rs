@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::reach::Several;
+use super::reach;
 use crate::ssh::forward::Interface;
 
 /// A port that is forwarded, `[BIND:]PORT[:HOST:PORT]`: for `-L` from this computer into the
@@ -119,8 +119,8 @@ enum Given {
 
 /// Reads one forward of the configuration, or several.
 pub(super) fn several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Forwarding>, D::Error> {
-    let given = Vec::from(Several::<Given>::deserialize(from)?).into_iter();
-    let parsed = given.map(|given| {
+    let given: Vec<Given> = reach::several(from)?;
+    let parsed = given.into_iter().map(|given| {
         let text = match given {
             Given::Port(port) => port.to_string(),
             Given::Text(text) => text,

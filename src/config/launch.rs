@@ -12,7 +12,8 @@ use clap::ValueEnum;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::{instance_profile, quantity};
+use super::iam::InstanceProfile;
+use super::quantity;
 use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Arch, Market, Price, Speed};
 use crate::ids::SubnetId;
@@ -54,31 +55,6 @@ impl ArchChoice {
     }
 }
 
-/// Deserializes a market by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Named {
-    Spot,
-    OnDemand,
-}
-
-impl From<Named> for Market {
-    fn from(named: Named) -> Self {
-        match named {
-            Named::Spot => Self::Spot,
-            Named::OnDemand => Self::OnDemand,
-        }
-    }
-}
-
-/// One type, or several in order of preference.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Types {
-    One(String),
-    Several(Vec<String>),
-}
-
 /// The requirements: types by name, or resources; none if neither is given, and an error if both
 /// are.
 pub fn requirements(
@@ -102,31 +78,36 @@ pub fn types(text: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Parses an AMI's id, or `resolve:ssm:` and a parameter.
-pub fn ami(text: &str) -> Result<String, String> {
-    let is_id = text.strip_prefix("ami-").is_some_and(|hex| {
-        !hex.is_empty()
-            && hex
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-    });
-    let is_parameter = text
-        .strip_prefix("resolve:ssm:")
-        .is_some_and(|name| !name.is_empty() && !name.contains(char::is_whitespace));
-    if is_id || is_parameter {
-        Ok(text.to_owned())
-    } else {
-        Err("it is neither ami-… nor resolve:ssm:PARAMETER".to_owned())
+/// A machine image: an AMI's id, or `resolve:ssm:` and a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ami(pub String);
+
+impl FromStr for Ami {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_id = text.strip_prefix("ami-").is_some_and(|hex| {
+            !hex.is_empty()
+                && hex
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        });
+        let is_parameter = text
+            .strip_prefix("resolve:ssm:")
+            .is_some_and(|name| !name.is_empty() && !name.contains(char::is_whitespace));
+        if is_id || is_parameter {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err("it is neither ami-… nor resolve:ssm:PARAMETER".to_owned())
+        }
     }
 }
 
-pub(super) fn ami_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let text = String::deserialize(from)?;
-    ami(&text).map(Some).map_err(D::Error::custom)
-}
-
-pub(super) fn market_of<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Market>, D::Error> {
-    Named::deserialize(from).map(|named| Some(named.into()))
+impl<'de> Deserialize<'de> for Ami {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(D::Error::custom)
+    }
 }
 
 /// What to launch, and on which terms. What is `None` is decided by the drive's own tags, then by the cloud's
@@ -261,10 +242,12 @@ impl LaunchOptions {
             "fallback" => self.fallback = read(key, Fallback::from_str(value, false))?,
             "max_price" => self.max_price = read(key, quantity::max_price(value))?,
             "free" => self.is_free = read(key, value.parse())?.unwrap_or_default(),
-            "ami" => self.ami = read(key, ami(value))?,
+            "ami" => self.ami = read(key, value.parse())?.map(|it: Ami| it.0),
             "leave_zone" => self.leave_zone = read(key, value.parse())?.unwrap_or_default(),
             "subnet" => self.subnet = read(key, value.parse())?,
-            "instance_profile" => self.instance_profile = read(key, instance_profile(value))?,
+            "instance_profile" => {
+                self.instance_profile = read(key, value.parse())?.map(|it: InstanceProfile| it.0);
+            }
             "size" => self.size = read(key, quantity::size(value))?,
             "throughput" => self.speed.throughput = read(key, quantity::throughput(value))?,
             "iops" => self.speed.iops = read(key, quantity::iops(value))?,

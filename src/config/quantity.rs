@@ -119,18 +119,70 @@ impl Invalid {
     }
 }
 
+/// Declares values, each by what it holds and the function that parses it, as a flag and as a key.
+macro_rules! values {
+    ($($(#[$about:meta])* $name:ident($held:ty), $parse:ident;)*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name(pub $held);
+
+        impl FromStr for $name {
+            type Err = Invalid;
+
+            fn from_str(text: &str) -> Result<Self, Invalid> {
+                $parse(text).map(Self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                configured(from)
+            }
+        }
+    )*};
+}
+
+values! {
+    /// A drive's size, in GiB.
+    Size(u32), size;
+    /// An amount of memory, in GiB.
+    Memory(u32), memory;
+    /// A number of virtual CPUs.
+    Cpus(u32), cpus;
+    /// A number of GPUs.
+    Gpus(u32), gpus;
+    /// A volume's throughput, in MiB a second.
+    Throughput(u32), throughput;
+    /// A volume's operations a second.
+    Iops(u32), iops;
+    /// The rate at which a volume is filled from its snapshot, in MiB a second.
+    Warm(u32), warm;
+    /// The highest price of a spot instance, an hour.
+    MaxPrice(Price), max_price;
+    /// A port.
+    Port(u16), port;
+    /// How long a host is kept without a sign of life.
+    Lease(Duration), lease;
+    /// How much of a command's output is kept, in bytes.
+    Spool(u64), spool;
+    /// How long a command may take to end.
+    Ending(Duration), ending;
+    /// The interval between checkpoints.
+    Checkpoint(Duration), checkpoint;
+}
+
 /// Parses a drive's size, in GiB.
-pub fn size(text: &str) -> Result<u32, Invalid> {
+pub(super) fn size(text: &str) -> Result<u32, Invalid> {
     gibibytes(text, &SIZES, "a drive's size")
 }
 
 /// Parses an amount of memory, in GiB.
-pub fn memory(text: &str) -> Result<u32, Invalid> {
+fn memory(text: &str) -> Result<u32, Invalid> {
     gibibytes(text, &MEMORY, "memory")
 }
 
 /// Parses how much of a command's output is kept, in bytes; a plain number is in MiB.
-pub fn spool(text: &str) -> Result<u64, Invalid> {
+fn spool(text: &str) -> Result<u64, Invalid> {
     const HINT: &str = "such as 64M or 1G; a plain number is in MiB";
     let bytes =
         bytes(text, MIB).ok_or_else(|| Invalid::with("it is not a size such as 64M", HINT))?;
@@ -144,12 +196,12 @@ pub fn spool(text: &str) -> Result<u64, Invalid> {
 }
 
 /// Parses a number of virtual CPUs.
-pub fn cpus(text: &str) -> Result<u32, Invalid> {
+fn cpus(text: &str) -> Result<u32, Invalid> {
     number(text, &CPUS, "")
 }
 
 /// Parses a number of GPUs. A model's name is answered with a type that has it.
-pub fn gpus(text: &str) -> Result<u32, Invalid> {
+fn gpus(text: &str) -> Result<u32, Invalid> {
     let model = text.trim().to_ascii_uppercase();
     let model = model.trim_start_matches("NVIDIA").trim_start();
     let known = MODELS.iter().find(|(name, _)| *name == model);
@@ -163,7 +215,7 @@ pub fn gpus(text: &str) -> Result<u32, Invalid> {
 }
 
 /// Parses a port.
-pub fn port(text: &str) -> Result<u16, Invalid> {
+fn port(text: &str) -> Result<u16, Invalid> {
     number(text, &PORTS, "")
 }
 
@@ -173,22 +225,22 @@ pub fn days(text: &str) -> Result<u8, Invalid> {
 }
 
 /// Parses a volume's throughput, in MiB a second.
-pub fn throughput(text: &str) -> Result<u32, Invalid> {
+pub(super) fn throughput(text: &str) -> Result<u32, Invalid> {
     number(text, &THROUGHPUT, " MiB a second")
 }
 
 /// Parses a volume's IOPS.
-pub fn iops(text: &str) -> Result<u32, Invalid> {
+pub(super) fn iops(text: &str) -> Result<u32, Invalid> {
     number(text, &IOPS, " operations a second")
 }
 
 /// Parses the rate at which a volume is filled from its snapshot, in MiB a second.
-pub fn warm(text: &str) -> Result<u32, Invalid> {
+pub(super) fn warm(text: &str) -> Result<u32, Invalid> {
     number(text, &WARM, " MiB a second")
 }
 
 /// Parses the highest price of a spot instance, in US dollars an hour.
-pub fn max_price(text: &str) -> Result<Price, Invalid> {
+pub(super) fn max_price(text: &str) -> Result<Price, Invalid> {
     let range = format!("the most to pay is more than 0 dollars an hour, and {DOLLARS} at most");
     let price = dollars(text, &range)?;
     if price == Price::default() {
@@ -225,7 +277,7 @@ where
 }
 
 /// Parses how long a host is kept without a sign of life.
-pub fn lease(text: &str) -> Result<Duration, Invalid> {
+fn lease(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &LEASES, "a host is kept")
 }
 
@@ -235,7 +287,7 @@ pub fn since(text: &str) -> Result<Duration, Invalid> {
 }
 
 /// Parses the interval between checkpoints.
-pub fn checkpoint(text: &str) -> Result<Duration, Invalid> {
+pub(super) fn checkpoint(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &CHECKPOINTS, "checkpoints are apart")
 }
 
@@ -245,7 +297,7 @@ pub fn notice(text: &str) -> Result<Duration, Invalid> {
 }
 
 /// Parses how long a command may take to end; a plain number is in seconds.
-pub fn ending(text: &str) -> Result<Duration, Invalid> {
+pub(super) fn ending(text: &str) -> Result<Duration, Invalid> {
     within(seconds_or_time(text)?, &ENDINGS, "a command has to end in")
 }
 
@@ -350,145 +402,23 @@ enum Configured {
     Text(String),
 }
 
-/// Deserializes what `parse` parses.
-pub(super) fn configured<'de, D, T>(
-    from: D,
-    parse: impl Fn(&str) -> Result<T, Invalid>,
-) -> Result<Option<T>, D::Error>
+/// Deserializes what can be parsed from text.
+fn configured<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
+    T: FromStr<Err = Invalid>,
 {
     let text = match Configured::deserialize(from)? {
         Configured::Whole(number) => number.to_string(),
         Configured::Number(number) => number.to_string(),
         Configured::Text(text) => text,
     };
-    parse(&text)
-        .map(Some)
-        .map_err(|invalid| match invalid.hint() {
+    text.parse()
+        .map_err(|invalid: Invalid| match invalid.hint() {
             Some(hint) => D::Error::custom(format!("{text}: {invalid} ({hint})")),
             None => D::Error::custom(format!("{text}: {invalid}")),
         })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_binary_and_a_plain_number_is_in_gib() {
-        for (text, gib) in [
-            ("200", 200),
-            ("200G", 200),
-            ("200g", 200),
-            ("64GiB", 64),
-            ("64GB", 64),
-            ("64 GiB", 64),
-            ("1T", 1024),
-            ("1TiB", 1024),
-            ("1.5TiB", 1536),
-            ("2048M", 2),
-            ("65536", 65_536),
-        ] {
-            assert_eq!(size(text), Ok(gib), "{text}");
-        }
-        for text in ["", "G", "12X", "two", "-3", "200 apples"] {
-            let why = size(text).unwrap_err();
-            assert_eq!(why.to_string(), "it is not a size such as 200G", "{text}");
-            assert!(why.hint().unwrap().contains("1TiB"), "{why:?}");
-        }
-        for text in ["0", "65537", "65T", "1500M", "0.5"] {
-            let why = size(text).unwrap_err().to_string();
-            assert!(
-                why.contains("1 GiB at least and 65536 GiB at most"),
-                "{why}"
-            );
-        }
-    }
-
-    #[test]
-    fn dollars_are_refused_with_their_range() {
-        assert_eq!(max_price("0.05"), Ok("0.05".parse().unwrap()));
-        assert_eq!(budget("0"), Ok(Price::default()));
-        assert!(max_price("1000").is_ok() && budget("1000").is_ok());
-        let range = "the most to pay is more than 0 dollars an hour, and 1000 at most";
-        for text in ["0", "1000.01", "free"] {
-            let why = max_price(text).unwrap_err().to_string();
-            assert!(why.ends_with(range), "{text}: {why}");
-        }
-        for text in ["1000.01", "-1", "$2"] {
-            let why = budget(text).unwrap_err().to_string();
-            let range = "a budget is 0 dollars at least, and 1000 at most";
-            assert!(why.ends_with(range), "{text}: {why}");
-        }
-    }
-
-    #[test]
-    fn a_spool_is_in_mebibytes() {
-        assert_eq!(spool("64"), spool("64M"));
-        assert_eq!(spool("1G"), Ok(1 << 30));
-        let least = spool("3").unwrap_err().to_string();
-        assert!(least.contains("4 MiB at least"), "{least}");
-        assert!(spool("much").is_err() && spool("65G").is_err());
-    }
-
-    #[test]
-    fn times_have_days_hours_minutes_and_seconds() {
-        for (text, seconds) in [
-            ("3d", 259_200),
-            ("90m", 5_400),
-            ("1h30m", 5_400),
-            ("1h 30m", 5_400),
-            ("8 hours", 28_800),
-            ("PT2M", 120),
-            ("1w", 604_800),
-            ("10s", 10),
-        ] {
-            assert_eq!(lease(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for (text, why) in [
-            ("soon", "it is not a time"),
-            ("30", "it is not a time"),
-            ("1mo", "months and years"),
-            ("-3h", "cannot be negative"),
-            ("9s", "10s at least and 7d at most"),
-            ("8d", "10s at least and 7d at most"),
-        ] {
-            let error = lease(text).unwrap_err().to_string();
-            assert!(error.contains(why), "{text}: {error}");
-        }
-        assert_eq!(checkpoint("15s"), Ok(Duration::from_secs(15)));
-        assert!(checkpoint("14s").is_err());
-    }
-
-    #[test]
-    fn the_exit_status_of_a_command_is_kept_as_long_as_a_host_may_be() {
-        let command = include_str!("../../shell/host/command.py");
-        let line = format!("\nLINGER = {} * 86400  #", LEASES.end().as_secs() / 86400);
-        assert!(command.contains(&line), "{line}");
-    }
-
-    #[test]
-    fn a_notice_is_a_time_or_a_number_of_seconds() {
-        assert_eq!(notice("0"), Ok(Duration::ZERO));
-        assert_eq!(notice("120"), notice("2m"));
-        let why = notice("86401").unwrap_err().to_string();
-        assert_eq!(why, "a notice is given 0s at least and 1d at most");
-    }
-
-    #[test]
-    fn a_gpu_by_name_is_answered_with_a_type_that_has_it() {
-        assert_eq!(gpus("2"), Ok(2));
-        let named = gpus("l4").unwrap_err();
-        assert!(
-            named.hint().unwrap().contains("--type g6.xlarge"),
-            "{named:?}"
-        );
-        let unknown = gpus("Voodoo2").unwrap_err();
-        assert_eq!(
-            unknown.to_string(),
-            "it is not a whole number from 1 to 1024"
-        );
-        assert!(cpus("0").is_err() && cpus("4097").is_err() && cpus("4").is_ok());
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! How hosts are reached from this computer, in flags and in the configuration file.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::ec2::Cidr;
 use crate::ssh::ProxyCommand;
@@ -19,7 +19,7 @@ pub struct Reach {
 /// A value, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Several<T> {
+enum Several<T> {
     One(T),
     More(Vec<T>),
 }
@@ -31,6 +31,15 @@ impl<T> From<Several<T>> for Vec<T> {
             Several::More(more) => more,
         }
     }
+}
+
+/// Reads a list, or one of its items alone.
+pub(super) fn several<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Several::deserialize(from).map(Vec::from)
 }
 
 impl Reach {

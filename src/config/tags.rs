@@ -6,10 +6,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::tags::{NAME, OWN_MOST};
-use crate::ec2::Tags;
 
 /// Parses a flag's `KEY=VALUE`; the value may be empty, and have an `=`.
-pub fn tag(text: &str) -> Result<(String, String), String> {
+pub(super) fn tag(text: &str) -> Result<(String, String), String> {
     let (key, value) = text
         .split_once('=')
         .ok_or("a tag is KEY=VALUE, such as CostCenter=42")?;
@@ -18,13 +17,16 @@ pub fn tag(text: &str) -> Result<(String, String), String> {
 }
 
 /// Deserializes the configuration's tags.
-pub(super) fn several<'de, D: Deserializer<'de>>(from: D) -> Result<Tags, D::Error> {
+pub(super) fn several<'de, D>(from: D) -> Result<Vec<(String, String)>, D::Error>
+where
+    D: Deserializer<'de>,
+{
     let tags = BTreeMap::<String, String>::deserialize(from)?;
     for (key, value) in &tags {
         check(key, value).map_err(D::Error::custom)?;
     }
     check_count(tags.len()).map_err(D::Error::custom)?;
-    Ok(tags)
+    Ok(tags.into_iter().collect())
 }
 
 /// Refuses more tags than there is room for beside xdrive's.

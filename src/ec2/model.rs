@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::arch::Arch;
 use super::{DISK, KIND, OP};
@@ -27,7 +28,8 @@ impl fmt::Display for Zone {
 }
 
 /// How an instance is paid for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Market {
     /// One-time spot, ended by `terminate`.
     Spot,

@@ -38,7 +38,12 @@ impl Session {
         }
         let options = &self.request.options;
         let size = options.launch.size.unwrap_or(self.cloud.size);
-        let words = explanation(self.request.drive.as_str(), terms, size, options.keep);
+        let words = explanation(
+            self.request.drive.as_str(),
+            terms,
+            size,
+            options.config.keep.map(|it| it.0),
+        );
         self.report.print(&Text::block(&words));
     }
 }

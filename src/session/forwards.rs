@@ -210,8 +210,9 @@ impl Forwards {
     pub(super) fn keep_in(&self, options: &mut Options) {
         let table = self.table();
         if table.entrance.is_some() {
-            options.forwards = table.local.iter().map(|it| it.wanted.clone()).collect();
-            options.remote_forwards = table.remote.iter().map(|it| it.wanted.clone()).collect();
+            options.config.forwards = table.local.iter().map(|it| it.wanted.clone()).collect();
+            options.config.remote_forwards =
+                table.remote.iter().map(|it| it.wanted.clone()).collect();
         }
     }
 }
@@ -247,10 +248,10 @@ pub(super) async fn open_all(
             host: inside.host.clone(),
             container: inside.container.clone(),
             session,
-            is_exact: options.exact_ports,
+            is_exact: options.config.exact_ports,
         });
     }
-    for wanted in &options.forwards {
+    for wanted in &options.config.forwards {
         let Some((entrance, server)) = forwards.table().server(Direction::Local) else {
             break;
         };
@@ -266,7 +267,7 @@ pub(super) async fn open_all(
             None => forwards.table().local.push(Entry::unopened(wanted)),
         }
     }
-    for wanted in &options.remote_forwards {
+    for wanted in &options.config.remote_forwards {
         let Some((entrance, server)) = forwards.table().server(Direction::Remote) else {
             break;
         };

@@ -63,7 +63,7 @@ impl Session {
                 self.takes_a_try(&interruption, instance).await
             } else {
                 let question = question(&self.markets());
-                self.request.options.resume || self.ask(&question, true).await
+                self.request.options.config.resume || self.ask(&question, true).await
             };
         if resumes {
             if is_guest {

@@ -25,23 +25,27 @@ pub(super) struct JupyterPlace {
 
 /// Jupyter's port on this computer; none if it is neither started nor forwarded.
 pub(super) fn jupyter_port(options: &Options) -> Option<u16> {
-    (!options.no_jupyter).then(|| options.jupyter_port.unwrap_or(JUPYTER))
+    (!options.config.no_jupyter).then(|| options.config.jupyter_port.map_or(JUPYTER, |it| it.0))
 }
 
 /// Where Jupyter is to be, likewise.
 pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
     jupyter_port(options).map(|port| JupyterPlace {
         port,
-        opens: options.open,
+        opens: options.config.open,
     })
 }
 
 /// Refuses a port of this computer that is busy and has to be that one.
 pub(super) fn check_ports(options: &Options) -> Result<(), Failure> {
-    if !options.exact_ports {
+    if !options.config.exact_ports {
         return Ok(());
     }
-    let forwards = options.forwards.iter().map(|it| (it.interface, it.port));
+    let forwards = options
+        .config
+        .forwards
+        .iter()
+        .map(|it| (it.interface, it.port));
     let jupyter = jupyter_port(options).map(|port| (Interface::Loopback, port));
     // Held until all are looked at: two that want the same port are found, too.
     let mut held = Vec::new();

@@ -211,8 +211,8 @@ impl Request {
     /// How long the host is kept without a sign of life.
     #[must_use]
     pub(super) fn lease(&self) -> Duration {
-        let keep = self.options.keep.filter(|_| !self.discard);
-        keep.unwrap_or(LEASE)
+        let keep = self.options.config.keep.filter(|_| !self.discard);
+        keep.map_or(LEASE, |it| it.0)
     }
 
     /// Likewise while its command runs, which needs no terminal and goes on without this computer.
@@ -222,7 +222,9 @@ impl Request {
             _ if self.discard => self.lease(),
             // Its keeper ends it before its host closes.
             Task::Run { limit, .. } => limit + self.notice() + SPARE,
-            Task::Connect | Task::Attach(_) => self.options.keep.unwrap_or(DETACHED_LEASE),
+            Task::Connect | Task::Attach(_) => {
+                self.options.config.keep.map_or(DETACHED_LEASE, |it| it.0)
+            }
         }
     }
 
@@ -262,8 +264,13 @@ impl Request {
             }
         );
         for forward in build.forwards.into_iter().filter(|_| !leaves) {
-            if options.forwards.iter().all(|it| it.port != forward.port) {
-                options.forwards.push(forward);
+            if options
+                .config
+                .forwards
+                .iter()
+                .all(|it| it.port != forward.port)
+            {
+                options.config.forwards.push(forward);
             }
         }
         if !build.mounts.is_empty() {
@@ -370,6 +377,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::quantity::Lease;
 
     #[test]
     fn a_host_is_kept_for_a_run_only_once_that_runs() {
@@ -385,7 +393,7 @@ mod tests {
         };
         assert_eq!(request.lease(), LEASE);
         assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
-        request.options.keep = Some(LEASE / 2);
+        request.options.config.keep = Some(Lease(LEASE / 2));
         assert_eq!(request.lease(), LEASE / 2);
         assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
     }

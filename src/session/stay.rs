@@ -184,7 +184,7 @@ impl Session {
             client: &client,
             limit,
             command: &inside.container.command(&id, &notice, words),
-            kept: self.request.options.spool.unwrap_or(SPOOL),
+            kept: self.request.options.config.spool.map_or(SPOOL, |it| it.0),
         });
         Ok(Some(Piped {
             id,

@@ -1,38 +1,62 @@
 //! The flags that say how hosts are reached from this computer.
 
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::config;
+use crate::config::{self, Config};
 use crate::ec2::Cidr;
 use crate::ssh::ProxyCommand;
 
-/// The section of these flags in the help.
-pub const REACH: &str = "How hosts are reached";
+/// The ids of the flags of [`Config`] that every command has which reaches hosts.
+const IDS: [&str; 2] = ["cidr", "proxy_command"];
 
-/// How hosts are reached.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = REACH)]
+/// The flags of [`Config`] that say how hosts are reached.
+#[derive(Debug, Clone, Default)]
 pub struct Reach {
-    /// Let these addresses log in, such as 203.0.113.0/24.
-    ///
-    /// In place of this computer's own address; it may be given several times.
-    #[arg(long, value_name = "CIDR", hide_short_help = true)]
     cidr: Vec<Cidr>,
-
-    /// Connect through this command, as by ssh's `ProxyCommand`.
-    ///
-    /// Through its input and output, to the private address: %h is the address, %p the port, %i the
-    /// instance's id, %% a percent sign. Then only the addresses of --cidr are let in.
-    #[arg(long, value_name = "COMMAND", hide_short_help = true)]
     proxy_command: Option<ProxyCommand>,
+}
+
+impl Args for Reach {
+    fn augment_args(command: Command) -> Command {
+        let all = Config::augment_args(Command::new("all"));
+        let own = all.get_arguments();
+        let own = own.filter(|it| IDS.contains(&it.get_id().as_str()));
+        command.args(own.cloned().collect::<Vec<_>>())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Reach {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let [cidr, proxy_command] = IDS;
+        let cidr = matches.get_many(cidr).into_iter().flatten();
+        Ok(Self {
+            cidr: cidr.copied().collect(),
+            proxy_command: matches.get_one(proxy_command).cloned(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl From<Reach> for Config {
+    fn from(typed: Reach) -> Self {
+        Self {
+            cidr: typed.cidr,
+            proxy_command: typed.proxy_command,
+            ..Self::default()
+        }
+    }
 }
 
 impl From<Reach> for config::Reach {
     fn from(typed: Reach) -> Self {
-        Self {
-            cidrs: typed.cidr,
-            address_service: None,
-            proxy: typed.proxy_command,
-        }
+        Config::from(typed).reach()
     }
 }

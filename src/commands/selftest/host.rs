@@ -9,8 +9,9 @@ use super::finding::Finding;
 use super::interruption;
 use super::interruption::Injected;
 use crate::cloud::{NATIVE, Place};
-use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
+use crate::config::quantity::Lease;
+use crate::config::{Config, Options};
 use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
@@ -263,8 +264,11 @@ async fn prepare(
             checkpoint: None,
             ..run.order.options.launch.clone()
         },
-        keep: Some(LEASE),
-        resume: false,
+        config: Config {
+            keep: Some(Lease(LEASE)),
+            resume: false,
+            ..run.order.options.config.clone()
+        },
         scratch: true,
         ..run.order.options.clone()
     };
