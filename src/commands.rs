@@ -116,15 +116,13 @@ fn request(drive: DriveName, shared: bool, reach: Reach) -> Request {
     let options = Options {
         config: Config {
             no_jupyter: true,
+            shared,
             ..Config::default()
         },
         reach,
         ..Options::default()
     };
-    Request {
-        shared,
-        ..Request::of(drive, options)
-    }
+    Request::of(drive, options)
 }
 
 /// As [`request`], for a container of the drive.

@@ -1,7 +1,7 @@
 //! The options of a session: flags first, then the configuration file. And the paths of xdrive's
 //! files.
 //!
-//! What both leave open is decided by the drive's own tags, then by the cloud's defaults. Nothing that
+//! The drive's own tags, then the cloud's defaults decide what both leave open. Nothing that
 //! is kept on this computer is needed to find or finish a drive: the configuration is the user's, a
 //! lost key is made again, the names of drives are kept for completions only ([`names`]), their hosts'
 //! keys for `ssh` only ([`known_hosts`]), and the EC2 in a folder stands for AWS.

@@ -101,7 +101,7 @@ use state::begin;
 /// command's own, or that of the signal that ended it.
 pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
-    let is_dry_run = request.dry_run;
+    let is_dry_run = request.options.config.dry_run;
     let (mut session, listing) = begin(request, cloud, key).await?;
     if !is_dry_run {
         session.reconciler.hosts().ingress().look_ahead();
@@ -158,7 +158,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
             },
             (outcome, asked) => return session.not_ready(outcome, asked),
         };
-        if session.request.discard {
+        if session.request.options.config.discard {
             return session.throw_away(&host, ending).await;
         }
         match ending {

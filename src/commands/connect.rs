@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "NAME[@N][/CONTAINER]")]
     pub drive: DriveIn<DriveAt>,
 
-    /// What is asked of the session.
+    /// Settings of the session.
     #[command(flatten)]
     pub config: Config,
 
@@ -55,21 +55,21 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
     request.check(&which.command(paths))?;
     super::block_on(async {
         if let Which::Local = which
-            && !request.dry_run
+            && !request.options.config.dry_run
             && let Some(code) = local::offer(paths, context.yes).await?
         {
             return Ok(code);
         }
-        if request.options.config.aws && !request.dry_run {
+        if request.options.config.aws && !request.options.config.dry_run {
             let chain = cloud::credentials(&context.account, &which.command(paths)).await?;
             // What cannot be had is known before anything is launched.
             chain.document().await?;
             request.credentials = Some(Arc::new(chain));
         }
         let cloud = Cloud::open(&which, paths).await?;
-        let names = super::names(&cloud, paths).filter(|_| !request.dry_run);
+        let names = super::names(&cloud, paths).filter(|_| !request.options.config.dry_run);
         let drive = request.drive.clone();
-        if !request.dry_run
+        if !request.options.config.dry_run
             && let Some(of) = request.fork_of.take()
         {
             let code = fork(&request, &cloud, paths, of).await?;
@@ -88,7 +88,11 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
 /// Makes the drive of `request`, a fork of `of`, if there is none. Returns the exit code.
 async fn fork(request: &Request, cloud: &Cloud, paths: &Paths, of: DriveAt) -> Result<u8, Failure> {
     let drive = &request.drive;
-    let fork = super::request(drive.clone(), request.shared, request.options.reach.clone());
+    let fork = super::request(
+        drive.clone(),
+        request.options.config.shared,
+        request.options.reach.clone(),
+    );
     session::fork_once(fork, cloud.clone(), key(paths)?, of).await
 }
 
@@ -115,19 +119,11 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let mut request = Request {
         named,
         fork_of,
-        from: flags.from,
-        discard: flags.discard,
-        note: flags.note,
-        no_join: flags.no_join,
-        shared: flags.shared,
-        dry_run: flags.dry_run,
-        json: flags.json,
         command: if flags.no_terminal {
             session::shell_without_terminal()
         } else {
             args.command
         },
-        terminal: flags.terminal,
         ..Request::of(drive, options)
     };
     request.add_described()?;

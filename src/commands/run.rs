@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         return Err(Failure::new(Exit::Usage, why).hint(hint));
     }
     let request = connect::request(args.session, &paths)?;
-    if request.terminal {
+    if request.options.config.terminal {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!(
             "{command} connect {} -t -- CMD…, and ~d leaves it",

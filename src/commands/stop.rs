@@ -4,7 +4,7 @@ use super::flags::Reach;
 use super::{Context, key};
 use crate::failure::Failure;
 use crate::ids::DriveName;
-use crate::session::{self, Request};
+use crate::session;
 
 /// `xdrive stop`.
 #[derive(Debug, clap::Args)]
@@ -34,10 +34,8 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = Request {
-        json: args.json,
-        ..super::request(args.drive, args.shared, reach)
-    };
+    let mut request = super::request(args.drive, args.shared, reach);
+    request.options.config.json = args.json;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         let (names, drive) = (super::names(&cloud, &paths), request.drive.clone());

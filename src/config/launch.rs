@@ -18,7 +18,7 @@ use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Arch, Market, Price, Speed};
 use crate::ids::SubnetId;
 
-/// What to do without spot capacity.
+/// The way out without spot capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
@@ -110,8 +110,8 @@ impl<'de> Deserialize<'de> for Ami {
     }
 }
 
-/// What to launch, and on which terms. What is `None` is decided by the drive's own tags, then by the cloud's
-/// defaults.
+/// Requirements and terms of a launch. The drive's own tags, then the cloud's defaults decide what is
+/// `None`.
 ///
 /// All of it can be written on one line, by the keys of the configuration file, and read again, also by
 /// another computer: `type=m5.large market=spot checkpoint=30m`.
@@ -123,7 +123,7 @@ pub struct LaunchOptions {
     pub arch: Option<ArchChoice>,
     /// The market.
     pub market: Option<Market>,
-    /// What to do without spot capacity.
+    /// The way out without spot capacity.
     pub fallback: Option<Fallback>,
     /// The highest price for spot, an hour.
     pub max_price: Option<Price>,
@@ -153,7 +153,7 @@ pub const LONGEST_LINE: usize = 256;
 /// A line that is none of [`LaunchOptions`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLine {
-    /// It is too long.
+    /// The line is too long.
     #[error("it has {0} characters, and {LONGEST_LINE} are the most")]
     TooLong(usize),
     /// A key is unknown, or has no value.

@@ -19,9 +19,9 @@ use crate::host::places::Places;
 /// tags, then by the cloud's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What flags say, or else the configuration.
+    /// Settings by flags, or else by the configuration.
     pub config: Config,
-    /// What to launch.
+    /// Requirements and terms of the launch.
     pub launch: LaunchOptions,
     /// The configured architecture, which is for new drives alone.
     pub new_arch: Option<ArchChoice>,
@@ -31,7 +31,7 @@ pub struct Options {
     pub new_image: Option<String>,
     /// The image: a registry reference, or the path of an archive.
     pub image: Option<String>,
-    /// What the container has of the host.
+    /// Mounts of the main container, and whether it has Docker's socket.
     pub places: Places,
     /// The variables that the session brings along.
     pub variables: Variables,
@@ -99,7 +99,7 @@ impl Options {
     }
 }
 
-/// What to launch, by the flags or else by the configuration `file`.
+/// Requirements of the launch, by the flags or else by the configuration `file`.
 fn requirements(flags: &Config, file: &Config) -> Result<Option<Requirements>, String> {
     let configured = file.requirements().unwrap_or_default();
     // The free tier replaces the configuration's types.
@@ -110,7 +110,7 @@ fn requirements(flags: &Config, file: &Config) -> Result<Option<Requirements>, S
 }
 
 impl Config {
-    /// What flags say over the configuration `file`: each setting by itself, but for the ports that
+    /// Lays these flags over the configuration `file`: each setting by itself, but for the ports that
     /// both forward, and Jupyter, for which a port on the command line asks.
     fn laid_over(self, file: Self) -> Self {
         let no_jupyter = self.no_jupyter || (file.no_jupyter && self.jupyter_port.is_none());
@@ -138,7 +138,7 @@ impl Config {
         }
     }
 
-    /// What to launch, if that is said.
+    /// Requirements of the launch, if there are any.
     pub fn requirements(&self) -> Result<Option<Requirements>, String> {
         let resources = Resources {
             cpus: self.cpus.map_or(0, |it| it.0),
@@ -158,7 +158,7 @@ impl Config {
         }
     }
 
-    /// What the container has of the host.
+    /// Mounts of the container, and whether it has Docker's socket; `None` where that is left open.
     #[must_use]
     pub fn places(&self) -> Places {
         let has_none = self.no_mounts.then(Vec::new);

@@ -2,7 +2,7 @@
 
 /// A setting's value, which may leave open what it is.
 pub(super) trait Over {
-    /// This value, or where it leaves that open the `other`.
+    /// Keeps this value, or where it leaves that open takes the `other`.
     #[must_use]
     fn over(self, other: Self) -> Self;
 }

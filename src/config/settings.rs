@@ -38,8 +38,8 @@ const SESSION: &str = "The session";
 const REACH: &str = "How hosts are reached";
 
 over::settings! {
-/// What a user sets, by flags or in the configuration file. Every one is optional; an unknown key is an
-/// error.
+/// Settings of a user, by flags or in the configuration file. Every one is optional; an unknown key is
+/// an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

@@ -157,7 +157,7 @@ impl Session {
     /// `--from empty` says to.
     pub(super) async fn refuse_unadopted(&self, facts: &DriveFacts) -> Result<(), Failure> {
         let is_new = facts.host.is_none() && facts.volumes.is_empty() && facts.snapshots.is_empty();
-        if !is_new || self.request.from.is_some() {
+        if !is_new || self.request.options.config.from.is_some() {
             return Ok(());
         }
         let (drive, command) = (&self.request.drive, &self.cloud.command);

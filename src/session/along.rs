@@ -44,7 +44,7 @@ pub(super) async fn bring(
     instance: &Instance,
     inside: &mut ContainerSession,
 ) -> Result<Along, Failure> {
-    let shows = (parts.report, parts.request.json);
+    let shows = (parts.report, parts.request.options.config.json);
     let options = &parts.request.options;
     let session = parts.reconciler.session().clone();
     let hosts = parts.reconciler.hosts();

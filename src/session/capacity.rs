@@ -86,7 +86,8 @@ impl Session {
     /// As [`Session::run`] towards a mounted drive; without capacity, from the drive's snapshot in
     /// any zone, and on demand, each only if that is allowed.
     pub(super) async fn run_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
-        let may_leave = self.request.options.launch.leave_zone && !self.request.discard;
+        let may_leave =
+            self.request.options.launch.leave_zone && !self.request.options.config.discard;
         self.fall_back(self.request.goal(), may_leave).await
     }
 

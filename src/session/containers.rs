@@ -118,7 +118,7 @@ impl Session {
         if drive.host.is_some() || drive.volumes_left().next().is_some() || !is_saved {
             return Ok(());
         }
-        let snapshot = match &self.request.from {
+        let snapshot = match &self.request.options.config.from {
             Some(Head::Snapshot(id)) => id.clone(),
             Some(Head::Volume(_) | Head::Empty) => return Ok(()),
             None => match drive.newest_readable(None) {

@@ -146,13 +146,13 @@ impl Session {
     /// Prints what connecting would do. Returns the exit code.
     pub(super) async fn preview(&mut self, found: &DriveFacts) -> Result<u8, Failure> {
         let goal = Goal::Ready {
-            from: self.request.from.clone(),
+            from: self.request.options.config.from.clone(),
         };
-        let json = self.request.json;
+        let json = self.request.options.config.json;
         let drive = self.request.drive.clone();
         let mut preview = Preview::of(&drive);
         self.reconciler.hosts().only_look();
-        let next = match self.request.from {
+        let next = match self.request.options.config.from {
             // A head may be missing until the lists are settled.
             Some(_) => self
                 .reconciler
@@ -206,7 +206,7 @@ impl Session {
                         for step in steps {
                             preview.first(&progress::doing(&step, &drive), step.to_string());
                         }
-                        zone_of(self.request.from.as_ref(), found)
+                        zone_of(self.request.options.config.from.as_ref(), found)
                     }
                 }
             }
@@ -329,7 +329,14 @@ impl Session {
         let (request, cloud) = (&self.request, &self.cloud);
         let drive = &self.request.drive;
         let wanted = request.options.launch.size.unwrap_or(0);
-        let is_chosen = |head: Head| request.from.as_ref().is_none_or(|from| *from == head);
+        let is_chosen = |head: Head| {
+            request
+                .options
+                .config
+                .from
+                .as_ref()
+                .is_none_or(|from| *from == head)
+        };
         if let Some(zone) = pinned {
             let there = found
                 .volumes

@@ -2,7 +2,7 @@
 //! what would be done.
 
 use crate::cloud::Cloud;
-use crate::config::{Options, Reach};
+use crate::config::{Config, Options, Reach};
 use crate::drive::Outcome;
 use crate::drive::plan::{Done, Goal, Next};
 use crate::failure::Failure;
@@ -47,14 +47,16 @@ pub async fn finish_drive(
     keep: Option<usize>,
     dry_run: bool,
 ) -> Result<Finished, Failure> {
+    let config = Config {
+        dry_run,
+        ..Config::default()
+    };
     let options = Options {
+        config,
         reach,
         ..Options::default()
     };
-    let request = Request {
-        dry_run,
-        ..Request::of(drive, options)
-    };
+    let request = Request::of(drive, options);
     let mut session = Session::begin(request, cloud.clone(), key).await?;
     if dry_run {
         return session.foresee_finish(keep).await;

@@ -71,14 +71,21 @@ impl Session {
     /// Joins the session of `holder`. Fails with `--no-join`, for another caller's drive, and if one of
     /// the two saves nothing.
     pub(super) async fn join(&mut self, holder: &Holder) -> Result<Joined, Failure> {
-        if self.request.no_join || self.request.discard || holder.discards {
+        if self.request.options.config.no_join
+            || self.request.options.config.discard
+            || holder.discards
+        {
             return Err(self.busy(holder));
         }
         let found = self.cloud.ec2.instance(&holder.instance).await?;
         let Some(host) = found.map(Box::new) else {
             return Ok(Joined::Over);
         };
-        self.check_owner(tags::owner(&host.tags), true, self.request.shared)?;
+        self.check_owner(
+            tags::owner(&host.tags),
+            true,
+            self.request.options.config.shared,
+        )?;
         self.refuse_head(holder)?;
         if let Some(why) = self.reconciler.hosts().key_refusal(&host.id) {
             let why = why.to_owned();
@@ -135,7 +142,7 @@ impl Session {
 
     /// Refuses `--from`: what this guest would work on is another state of the drive.
     fn refuse_head(&self, holder: &Holder) -> Result<(), Failure> {
-        if self.request.from.is_none() {
+        if self.request.options.config.from.is_none() {
             return Ok(());
         }
         let (drive, command) = (&self.request.drive, &self.cloud.command);
@@ -171,7 +178,7 @@ impl Session {
 
     /// Writes the note of this guest's user on the volume that is mounted on `host`, or says why not.
     async fn note_as_guest(&mut self, host: &Instance) {
-        let Some(note) = &self.request.note else {
+        let Some(note) = &self.request.options.config.note else {
             return;
         };
         let (drive, command) = (&self.request.drive, &self.cloud.command);

@@ -124,7 +124,8 @@ impl Session {
     /// Prints a failure that is not the session's own result; `exit` is the process's exit code, as
     /// far as it is known.
     fn print_failure(&self, failure: &Failure, exit: u8) {
-        self.report.print(&failure.shown(self.request.json, exit));
+        self.report
+            .print(&failure.shown(self.request.options.config.json, exit));
     }
 
     /// The exit code of an ending.

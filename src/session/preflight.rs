@@ -118,7 +118,11 @@ impl Session {
             self.refuse_nobodys(live, parts)?;
         }
         if let Some(tags) = live.map(|instance| &instance.tags).or_else(newest) {
-            self.check_owner(tags::owner(tags), live.is_some(), self.request.shared)?;
+            self.check_owner(
+                tags::owner(tags),
+                live.is_some(),
+                self.request.options.config.shared,
+            )?;
         }
         let drives = volumes.iter().filter(|volume| {
             let tags = tags::read_volume(&volume.tags);
@@ -128,7 +132,7 @@ impl Session {
         let largest = sizes
             .chain(snapshots.iter().map(|snapshot| snapshot.size))
             .max();
-        let head = match &self.request.from {
+        let head = match &self.request.options.config.from {
             Some(Head::Volume(id)) => volumes
                 .iter()
                 .find(|volume| volume.id == *id)
@@ -157,7 +161,7 @@ impl Session {
         mut parts: impl Iterator<Item = &'a Tags>,
     ) -> Result<(), Failure> {
         let is_nobodys = !tags::has_owner(&live.tags) && parts.any(tags::has_owner);
-        if !is_nobodys || self.request.shared {
+        if !is_nobodys || self.request.options.config.shared {
             return Ok(());
         }
         let drive = &self.request.drive;
@@ -187,7 +191,7 @@ impl Session {
 
     /// Whether the drive begins with an empty volume.
     pub(super) fn begins_anew(&self, drive: &DriveFacts) -> bool {
-        drive.largest.is_none() || self.request.from == Some(Head::Empty)
+        drive.largest.is_none() || self.request.options.config.from == Some(Head::Empty)
     }
 
     /// Refuses a new drive without an image for each container, a drive that would have to shrink,

@@ -9,8 +9,6 @@ use super::examine::Examination;
 use super::local_ports;
 use crate::config::{LONGEST_WORD, Options, Places};
 use crate::drive::Goal;
-use crate::drive::stuck::Head;
-use crate::drive::tags::Note;
 use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
 use crate::ids::{ContainerName, DriveAt, DriveIn, DriveName};
@@ -95,7 +93,6 @@ pub struct Idle {
 
 /// The request of a session.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Request {
     /// The drive.
     pub drive: DriveName,
@@ -105,28 +102,12 @@ pub struct Request {
     pub fork_of: Option<DriveAt>,
     /// Flags over configuration.
     pub options: Options,
-    /// `--from`: the head to use where the lineage has forked.
-    pub from: Option<Head>,
-    /// Whether nothing of the session is saved.
-    pub discard: bool,
-    /// The user's note on the generation that the session makes.
-    pub note: Option<Note>,
-    /// Whether joining another session is refused.
-    pub no_join: bool,
-    /// Whether the drive may be another caller's.
-    pub shared: bool,
     /// The flags that change nothing if the drive is up.
     pub idle: Idle,
     /// Whether every question is answered with yes, and not asked.
     pub yes: bool,
-    /// Whether to print only what would be done.
-    pub dry_run: bool,
-    /// Whether results and failures are JSON.
-    pub json: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
-    /// Whether the command has a terminal, as a shell has.
-    pub terminal: bool,
     /// What the session is for.
     pub task: Task,
     /// A script to run on the host before that.
@@ -144,17 +125,9 @@ impl Request {
             named: None,
             fork_of: None,
             options,
-            from: None,
-            discard: false,
-            note: None,
-            no_join: false,
-            shared: false,
             idle: Idle::default(),
             yes: false,
-            dry_run: false,
-            json: false,
             command: Vec::new(),
-            terminal: false,
             task: Task::Connect,
             examination: None,
             credentials: None,
@@ -194,24 +167,28 @@ impl Request {
     /// Whether what it runs has a terminal: a shell, or a command for which that is asked.
     #[must_use]
     pub(super) fn has_terminal(&self) -> bool {
-        self.is_shell() || self.terminal
+        self.is_shell() || self.options.config.terminal
     }
 
     /// The mounted volume that the session works on.
     #[must_use]
     pub(super) fn goal(&self) -> Goal {
-        if self.discard {
+        if self.options.config.discard {
             return Goal::Throwaway;
         }
         Goal::Ready {
-            from: self.from.clone(),
+            from: self.options.config.from.clone(),
         }
     }
 
     /// How long the host is kept without a sign of life.
     #[must_use]
     pub(super) fn lease(&self) -> Duration {
-        let keep = self.options.config.keep.filter(|_| !self.discard);
+        let keep = self
+            .options
+            .config
+            .keep
+            .filter(|_| !self.options.config.discard);
         keep.map_or(LEASE, |it| it.0)
     }
 
@@ -219,7 +196,7 @@ impl Request {
     #[must_use]
     pub(super) fn command_lease(&self) -> Duration {
         match self.task {
-            _ if self.discard => self.lease(),
+            _ if self.options.config.discard => self.lease(),
             // Its keeper ends it before its host closes.
             Task::Run { limit, .. } => limit + self.notice() + SPARE,
             Task::Connect | Task::Attach(_) => {
@@ -237,7 +214,10 @@ impl Request {
     /// The interval between checkpoints; none where nothing is saved, or none is asked for.
     #[must_use]
     pub(super) fn checkpoint(&self) -> Option<Duration> {
-        self.options.launch.checkpoint.filter(|_| !self.discard)
+        self.options
+            .launch
+            .checkpoint
+            .filter(|_| !self.options.config.discard)
     }
 
     /// Whether its command may be started again.
@@ -288,7 +268,7 @@ impl Request {
 
     /// Refuses a busy port that may not be replaced, and two mounts at one place.
     pub(super) fn check_places(&self) -> Result<(), Failure> {
-        if !self.dry_run {
+        if !self.options.config.dry_run {
             local_ports::check_ports(&self.options)?;
         }
         let named = self.named.as_ref();
@@ -344,7 +324,8 @@ impl Request {
     /// Refuses what needs a terminal without one, a command that cannot be meant, a busy port that may
     /// not be replaced, and a missing image file. `xdrive` begins the commands in hints.
     pub fn check(&self, xdrive: &str) -> Result<(), Failure> {
-        if self.has_terminal() && !self.dry_run && !crate::terminal::is_interactive() {
+        if self.has_terminal() && !self.options.config.dry_run && !crate::terminal::is_interactive()
+        {
             let what = if self.is_shell() { "a shell" } else { "-t" };
             return Err(
                 Failure::new(Exit::Usage, anyhow!("there is no terminal here for {what}")).hint(
@@ -355,7 +336,7 @@ impl Request {
                 ),
             );
         }
-        if self.discard && self.fork_of.is_some() {
+        if self.options.config.discard && self.fork_of.is_some() {
             let error = anyhow!("--discard is for the newest of a drive, not for NAME@N");
             let hint = "without --discard NAME@N works on a fork, a drive that can be deleted";
             return Err(Failure::new(Exit::Usage, error).hint(hint));

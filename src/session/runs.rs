@@ -309,7 +309,11 @@ impl Session {
                 ..
             }
         );
-        if let Some(id) = self.command.as_ref().filter(|_| is_started && request.json) {
+        if let Some(id) = self
+            .command
+            .as_ref()
+            .filter(|_| is_started && request.options.config.json)
+        {
             report::json(&Started {
                 run: id.as_str(),
                 drive: request.drive.as_str(),

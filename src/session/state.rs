@@ -97,7 +97,7 @@ impl Session {
         let report = Report::stderr();
         let identity = lookup::identity(&cloud, &report).await?;
         // Up to here nothing was made that a signal could leave behind.
-        let signals = if request.dry_run {
+        let signals = if request.options.config.dry_run {
             Signals::none()
         } else {
             Signals::install().context("cannot listen to signals")?
@@ -105,7 +105,7 @@ impl Session {
         let speed = Rc::new(Cell::new(options.launch.speed));
         let drive = request.drive.clone();
         let mut progress = ProgressPrinter::new(drive, report.clone(), Rc::clone(&speed));
-        progress.discards = request.discard;
+        progress.discards = request.options.config.discard;
         let acted = Rc::new(Cell::new(false));
         let acting = Rc::clone(&acted);
         let subnet = match &options.launch.subnet {
@@ -129,7 +129,7 @@ impl Session {
             .with_own(&own)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
-            note: request.note.clone(),
+            note: request.options.config.note.clone(),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
                 subnet: options.launch.subnet.clone(),

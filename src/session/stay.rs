@@ -284,7 +284,7 @@ impl Session {
                 .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
             let list = lister(&inside, &forwards, &along);
             let (table, shown) = (forwards.clone(), output.clone());
-            let discards = request.discard;
+            let discards = request.options.config.discard;
             let answer = move |question| match question {
                 Question::Detach if discards => throwaway::STAYS.to_owned(),
                 Question::Detach => String::new(),
@@ -383,7 +383,7 @@ impl Session {
 
 /// The line at the beginning of a stay; `saved` is that of a session that is saved.
 fn rule(request: &Request, saved: impl FnOnce() -> String) -> String {
-    if request.discard {
+    if request.options.config.discard {
         return throwaway::rule(request.lease());
     }
     saved()

@@ -51,7 +51,7 @@ impl Stopped {
 
 /// Saves the drive of `request`. Returns the exit code.
 pub async fn stop(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
-    let json = request.json;
+    let json = request.options.config.json;
     let (mut session, listing) = begin(request, cloud, key).await?;
     session.check(listing).await?;
     let (outcome, asked) = session.run(Goal::Saved { even_if_used: true }).await;

@@ -267,6 +267,7 @@ async fn prepare(
         config: Config {
             keep: Some(Lease(LEASE)),
             resume: false,
+            no_join: true,
             ..run.order.options.config.clone()
         },
         scratch: true,
@@ -293,7 +294,6 @@ async fn prepare(
     };
     let drive = run.drive(what.suffix())?;
     let request = Request {
-        no_join: true,
         command: ["sh", "-c", command].map(str::to_owned).to_vec(),
         ..Request::of(drive.clone(), options)
     };

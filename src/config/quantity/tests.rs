@@ -1,4 +1,4 @@
-//! What is typed as a size, a time or a number, and what is not one.
+//! Sizes, times and numbers as they are typed, and the texts that are none.
 
 use super::*;
 

@@ -47,10 +47,6 @@ const KNOWN: &[(&[&str], &str)] = &[
         "each checks a part in the one run",
     ),
     (
-        &["config", "config/cloud"],
-        "which EC2 is meant is in the configuration, of which it is a part",
-    ),
-    (
         &[
             "drive/reconcile",
             "drive/reconcile/run",

@@ -303,10 +303,8 @@ fn session(cli: Cli) -> Result<u8, Failure> {
                 session::connect(request, cloud, key).await
             }
             cli::Command::Drive(DriveCommand::Stop(typed)) => {
-                let request = Request {
-                    shared: typed.shared,
-                    ..Request::of(typed.drive, Options::default())
-                };
+                let mut request = Request::of(typed.drive, Options::default());
+                request.options.config.shared = typed.shared;
                 session::stop(request, cloud, key).await
             }
             other => panic!("nobody is in a hurry for {other:?}"),
