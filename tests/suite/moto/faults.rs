@@ -10,12 +10,12 @@
 //! Without `XDRIVE_LONG` a bounded number of cases is taken, others every time; `XDRIVE_SWEEP_SEED`
 //! repeats a choice.
 
+mod wide;
 mod world;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::Instant;
 
 use std::os::fd::OwnedFd;
 
@@ -51,22 +51,6 @@ fn every_call_may_fail_against_moto() {
 fn every_call_may_fail_over_http_in_the_folder() {
     let name = test_name!(every_call_may_fail_over_http_in_the_folder);
     test(name, false, every_call);
-}
-
-#[test]
-#[ignore = "needs python3 with moto"]
-fn a_drive_lives_through_storms_against_moto() {
-    let name = test_name!(a_drive_lives_through_storms_against_moto);
-    test(name, true, storms);
-}
-
-#[test]
-fn a_drive_lives_through_storms_in_the_folder() {
-    test(
-        test_name!(a_drive_lives_through_storms_in_the_folder),
-        false,
-        storms,
-    );
 }
 
 /// Runs the test called `name` again in another process, which reaches any EC2 through a
@@ -259,25 +243,4 @@ fn print(rows: &[Row], all: usize) {
     }
     let done: usize = rows.iter().map(|row| row.cases).sum();
     println!("{done} of {all} cases, each saved by the next run");
-}
-
-/// Throttling storms: every other second and a half EC2 refuses everything.
-async fn storms(world: &mut World) {
-    const SPELL: u128 = 1500;
-    for past in [Past::New, Past::Saved] {
-        world.come_to(past).await;
-        let began = Instant::now();
-        world.proxy.decide(move |_| {
-            if (began.elapsed().as_millis() / SPELL).is_multiple_of(2) {
-                Fate::Refused(503, "RequestLimitExceeded", "Request limit exceeded.")
-            } else {
-                Fate::Passed
-            }
-        });
-        let ended = world.session().await;
-        assert!(matches!(ended, Ended::Saved), "{past:?}: {ended:?}");
-        assert_eq!(world.unreported(&ended).await, [""; 0]);
-        world.proxy.decide(|_| Fate::Passed);
-        assert_eq!(world.problems().await, [""; 0]);
-    }
 }
