@@ -1,4 +1,4 @@
-//! The drive's hosts over SSH: [`Hosts`] carried out by the scripts in `shell/host/`.
+//! The drive's hosts over SSH: [`crate::drive::Hosts`] carried out by the scripts in `shell/host/`.
 //!
 //! Each host has one connection for commands, kept while it lives. The client lock is a channel of
 //! it, so that the lock is free as soon as this process or its connection is gone. A host without
@@ -6,12 +6,14 @@
 //! host did.
 
 mod arrival;
-mod attached;
+mod attachment;
 mod client_line;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
+mod hosts;
 pub(crate) mod ingress;
 pub(crate) mod lease;
+mod links;
 mod login;
 mod own_key;
 mod purpose;
@@ -20,42 +22,33 @@ mod target;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use jiff::Timestamp;
 use tokio::time::timeout;
 
-use crate::drive::{
-    Client, Contact, HostError, HostView, Hosts, NoAnswer, Prepared, RECORD_LIFE, Subnets, mount,
-};
+use crate::drive::{Client, Contact, HostError, HostView, Hosts as _, NoAnswer, lease_left, mount};
 use crate::ec2::Instance;
-use crate::host::boot::{self, BootOrder, Watch};
 use crate::host::room::Room;
 use crate::host::scripts::Host;
-use crate::host::{CloseReport, Closed, EarlySibling, HostState, MountOrder, MountedDrive, Role};
-use crate::ids::{Generation, InstanceId, SessionId, Uuid, VolumeId};
-use crate::ssh::{HostKey, Ssh, UserKey};
+use crate::host::{CloseReport, EarlySibling, HostState, MountedDrive, Remaining, Role};
+use crate::ids::{DriveName, Generation, InstanceId, SessionId, VolumeId};
+use crate::ssh::{Ssh, UserKey};
 
 pub(crate) use arrival::Ready;
 use arrival::{Arrival, Coming};
-pub(crate) use attached::Reattached;
-use attached::{Attachment, Link};
 pub(crate) use client_line::by_ssh;
-use client_line::{is_by_ssh, no_answer, parse_other, session_of, translated};
+use client_line::{is_by_ssh, line, parse_other, session_of, translated};
 use ingress::Ingress;
-use lease::LeaseContext;
+use lease::{LeaseContext, extend};
+pub(crate) use links::Reattached;
+use links::{Link, Links};
 use login::{ANSWER, LATE, Login, Refusal};
 use purpose::Purpose;
-
-/// How long a new host waits for its first client: longer than any boot.
-const FIRST_SIGN: Duration = Duration::from_mins(30);
 
 /// The hosts of one session.
 pub(crate) struct SshHosts {
     login: Login,
-    context: LeaseContext,
-    /// The session's attachment to hosts, once it has claimed one.
-    client: Option<Attachment>,
-    /// The session's arrival at a host that runs already, once one is known.
-    coming: Option<Coming>,
-    links: BTreeMap<InstanceId, Link>,
+    links: Links,
     /// Why hosts did not answer the last request.
     silent: BTreeMap<InstanceId, NoAnswer>,
     mounted: Option<MountedDrive>,
@@ -70,10 +63,7 @@ impl SshHosts {
     pub(crate) fn new(key: UserKey, ingress: Ingress, context: LeaseContext) -> Self {
         Self {
             login: Login::new(key, ingress, context.ec2.clone(), context.clock.clone()),
-            context,
-            client: None,
-            coming: None,
-            links: BTreeMap::new(),
+            links: Links::new(context),
             silent: BTreeMap::new(),
             mounted: None,
             room: None,
@@ -161,13 +151,170 @@ impl SshHosts {
         &mut self,
         host: &Instance,
     ) -> Result<(Ssh, Host, Option<EarlySibling>), HostError> {
-        if !self.links.contains_key(&host.id) {
+        if self.links.get(&host.id).is_none() {
             self.connect(host, true).await?;
         }
         let (ssh, scripts) = self.reach(host).await?;
         let link = self.links.get_mut(&host.id);
         let files = link.and_then(|link| link.files.take());
         Ok((ssh, scripts, files))
+    }
+
+    /// Prepares this session's arrival, as the lead, at a host that runs already. `shell` is the
+    /// command of a shell in the container as it is, if one is asked for.
+    pub(crate) fn will_arrive(
+        &mut self,
+        (session, owner): (&SessionId, &str),
+        lease: Duration,
+        drive: &DriveName,
+        shell: Option<String>,
+    ) {
+        let client = self.links.attachment(Role::Lead, session, owner, lease);
+        self.links.will_arrive(Coming::new(client, drive, shell));
+    }
+
+    /// The parts that were ready on arrival, once.
+    pub(crate) fn take_ready(&mut self, host: &InstanceId) -> Ready {
+        self.links.take_ready(host)
+    }
+
+    /// Connects again to a host whose connection was lost, and attaches this session to it again. One
+    /// that was never attached only looks, which it may while the host closes.
+    pub(crate) async fn reconnect(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
+        let (_, contact) = self.look(host).await?;
+        let Some(client) = self.links.client().cloned() else {
+            return self.reach(host).await;
+        };
+        if let Some(reason) = contact.closing {
+            return Err(HostError::Closing(reason));
+        }
+        // First the record, then the host.
+        extend(self.links.context(), &host.id, client.lease)
+            .await
+            .map_err(|error| HostError::Unreachable(error.to_string()))?;
+        self.links.attach(&host.id, client).await?;
+        self.reach(host).await
+    }
+
+    /// Detaches from a host that runs on for as long as `keep`, or longer if its lease ends later;
+    /// returns when that is.
+    pub(crate) async fn leave(
+        &mut self,
+        host: &Instance,
+        keep: Duration,
+    ) -> anyhow::Result<Timestamp> {
+        let scripts = self.host(host).await?;
+        // Not renewed any more: the lease that is set now is the last.
+        self.detach(&host.id);
+        let context = self.links.context();
+        let recorded = context.clock.boot();
+        // Never to an earlier end: a run may have a longer lease.
+        let until = extend(context, &host.id, keep).await?;
+        // The laptop may sleep in between: no host runs longer than the record allows.
+        let spent = context.clock.boot().since(recorded);
+        let left =
+            lease_left(keep, spent).context("the lease was over before the host could be asked")?;
+        scripts.lease(left).await?;
+        self.links.remove(&host.id);
+        Ok(until)
+    }
+
+    /// Detaches from a host; returns the clients that remain, by the host's count: of all that
+    /// leave, just one learns that none remains.
+    pub(crate) async fn leave_to_others(
+        &mut self,
+        host: &Instance,
+    ) -> Result<Remaining, HostError> {
+        let client = self.links.client();
+        let client = client.map_or_else(String::new, |client| client.line.clone());
+        // Attached until then, so that no client that leaves meanwhile is the last.
+        let remaining = self.ask_to_leave(host, &client).await;
+        self.detach(&host.id);
+        remaining
+    }
+
+    /// Asks over the existing connection, else over a new one: a repeated request gets the same
+    /// answer.
+    async fn ask_to_leave(
+        &mut self,
+        host: &Instance,
+        client: &str,
+    ) -> Result<Remaining, HostError> {
+        if let Some(link) = self.links.get(&host.id) {
+            if let Ok(Ok(remaining)) = timeout(ANSWER, link.host.leave(client)).await {
+                return Ok(remaining);
+            }
+            self.links.unlink(&host.id);
+        }
+        let scripts = self.host(host).await?;
+        let late = |_| HostError::Unreachable(LATE.to_owned());
+        let remaining = timeout(ANSWER, scripts.leave(client)).await;
+        remaining.map_err(late)?.map_err(translated)
+    }
+
+    /// Joins the session on `host`: attaches this one as a guest. The host's lease then lasts for
+    /// at least `lease`, and is never made shorter.
+    pub(crate) async fn join(
+        &mut self,
+        host: &Instance,
+        session: &SessionId,
+        owner: &str,
+        lease: Duration,
+    ) -> Result<(), HostError> {
+        self.host(host).await?;
+        let client = self.links.attachment(Role::Guest, session, owner, lease);
+        self.links
+            .record_and_attach(&host.id, client.clone())
+            .await?;
+        self.links.set_client(client);
+        Ok(())
+    }
+
+    /// Attaches this session, in its role, to a host that has dropped it, over the existing
+    /// connection; [`SshHosts::reconnect`] does over a new one.
+    pub(crate) async fn reattach(&mut self, host: &InstanceId) -> Result<Reattached, HostError> {
+        self.links.reattach(host).await
+    }
+
+    /// Changes how long the host runs on without a sign of life from this session: from the next
+    /// renewal on, which follows at once.
+    pub(crate) fn change_lease(&mut self, host: &InstanceId, lease: Duration) {
+        self.links.change_lease(host, lease);
+    }
+
+    /// Whether this session is attached to a host.
+    pub(crate) fn is_attached(&self, host: &InstanceId) -> bool {
+        self.links.is_attached(host)
+    }
+
+    /// Whether this session leads on a host.
+    pub(crate) fn leads(&self, host: &InstanceId) -> bool {
+        self.is_attached(host) && self.links.has_role(Role::Lead)
+    }
+
+    /// Whether this session has joined another one.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.links.has_role(Role::Guest)
+    }
+
+    /// Whether a client's line is this session's, or its command's.
+    pub(crate) fn is_own(&self, line: &str) -> bool {
+        self.links.is_own(line)
+    }
+
+    /// Makes the client of a command this session's own: it is no reason not to save.
+    pub(crate) fn own(&mut self, command: SessionId) {
+        self.links.add_command(command);
+    }
+
+    /// Detaches from a host; the connection stays.
+    pub(crate) fn detach(&mut self, host: &InstanceId) {
+        self.links.detach(host);
+    }
+
+    /// The line of another client, which has this caller as its owner.
+    pub(crate) fn line_of(&self, client: &SessionId, owner: &str) -> String {
+        line(client, self.links.context().clock.now(), owner)
     }
 
     /// The scripts of `host`, connecting if need be.
@@ -194,7 +341,7 @@ impl SshHosts {
             if link.is_held() && !link.ssh.has_ended() {
                 return Err(Refusal::Unreachable(why));
             }
-            self.unlink(&host.id);
+            self.links.unlink(&host.id);
         }
         self.connect(host, false).await
     }
@@ -205,10 +352,8 @@ impl SshHosts {
         host: &Instance,
         files: bool,
     ) -> Result<(Host, HostState), Refusal> {
-        // A session that was attached before does not arrive: it reconnects.
-        let coming = self.coming.as_ref().filter(|_| self.client.is_none());
-        let purpose = match coming {
-            Some(coming) => Purpose::Arrival(&coming.arrival),
+        let purpose = match self.links.arrival() {
+            Some(arrival) => Purpose::Arrival(arrival),
             None if files => Purpose::Files,
             None => Purpose::Contact,
         };
@@ -231,18 +376,17 @@ impl SshHosts {
 
     /// A host's state, in the drive's terms.
     fn view(&mut self, host: &InstanceId, contact: HostState) -> Contact {
-        let session = self.own_session().cloned();
+        let session = self.links.session().cloned();
         let is_own = |line: &str| {
             let session = session.as_ref();
             session.is_some_and(|session| session_of(line) == session.0)
         };
         if !contact.clients.iter().any(|(_, line)| is_own(line)) {
             // The host does not have this session's lock any more.
-            self.drop_lease(host);
+            self.links.drop_lease(host);
         }
-        let client = self.client.as_ref();
-        let holding = self.links.get(host).is_some_and(Link::is_held);
-        let is_own = |line: &str| is_own(line) || client.is_some_and(|client| client.has(line));
+        let holding = self.links.is_attached(host);
+        let is_own = |line: &str| is_own(line) || self.links.is_own(line);
         let others = || contact.clients.iter().filter(|(_, line)| !is_own(line));
         let guests = others().filter(|(role, _)| *role == Role::Guest).count();
         let client = match &contact.attached {
@@ -264,122 +408,5 @@ impl SshHosts {
             mounted: contact.mounted,
             unmounted: contact.whole,
         })
-    }
-}
-
-impl Hosts for SshHosts {
-    async fn prepare(&mut self, _session: &SessionId) -> Result<Prepared, HostError> {
-        let failed = |error: &dyn std::fmt::Display| HostError::Failed(error.to_string());
-        let groups = self.login.ingress().for_launch().await?;
-        let host_key = HostKey::generate().map_err(|error| failed(&error))?;
-        let user_data = boot::user_data(&BootOrder {
-            host_private_key: host_key.private,
-            host_public_key: host_key.public.clone(),
-            authorized_keys: self.login.key().public().to_owned(),
-            first_sign: FIRST_SIGN,
-            watch: Watch::default(),
-        })
-        .map_err(|error| HostError::NoRoute {
-            why: format!("{error:#}"),
-            hint: "the longest part of it is this computer's public key, with its comment; xdrive \
-                   makes a short one where it finds none (~/.config/xdrive/id_ed25519)"
-                .to_owned(),
-        })?;
-        Ok(Prepared {
-            user_data,
-            host_key: host_key.public,
-            first_sign: FIRST_SIGN,
-            groups,
-        })
-    }
-
-    async fn subnets(&mut self) -> Result<Subnets, HostError> {
-        self.login.ingress().subnets().await
-    }
-
-    fn forget_groups(&mut self) {
-        self.login.ingress().forget();
-    }
-
-    async fn contact(&mut self, host: &Instance) -> Contact {
-        let looked = self.look(host).await;
-        match looked.as_ref().err().and_then(no_answer) {
-            Some(no_answer) => self.silent.insert(host.id.clone(), no_answer),
-            None => self.silent.remove(&host.id),
-        };
-        match looked {
-            Ok((_, contact)) => {
-                self.room = contact.room;
-                self.view(&host.id, contact)
-            }
-            Err(Refusal::Unreachable(_) | Refusal::ProxyFailed(_) | Refusal::OtherHostKey(_)) => {
-                Contact::Unreachable
-            }
-            Err(Refusal::KeyRefused(_)) => Contact::KeyRefused,
-        }
-    }
-
-    fn no_answer(&self, host: &InstanceId) -> Option<NoAnswer> {
-        self.silent.get(host).cloned()
-    }
-
-    async fn claim(
-        &mut self,
-        host: &Instance,
-        session: &SessionId,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<(), HostError> {
-        let began = self.context.clock.boot();
-        self.host(host).await?;
-        if self.context.clock.boot().since(began) > RECORD_LIFE {
-            return Err(HostError::Failed(
-                "the host's lease was recorded too long ago".to_owned(),
-            ));
-        }
-        if !self.claim_arrival(&host.id, lease) && !self.is_attached(&host.id) {
-            let client = self.attachment(Role::Lead, session, owner, lease);
-            match self.attach(&host.id, client.clone()).await {
-                // A closing host takes no client any more, and needs none to be closed again.
-                Ok(()) | Err(HostError::Closing(_)) => {}
-                Err(error) => return Err(error),
-            }
-            self.client = Some(client);
-        }
-        Box::pin(self.renew_host_key(host)).await;
-        Ok(())
-    }
-
-    async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
-        let scripts = self.host(host).await?;
-        let mounted = scripts.mount(order).await.map_err(translated)?;
-        let uuid = mounted.uuid;
-        self.mounted = Some(mounted);
-        // An earlier close's result is another host's.
-        self.closed = None;
-        Ok(uuid)
-    }
-
-    async fn sync(&mut self, host: &Instance) -> Result<(), HostError> {
-        let scripts = self.host(host).await?;
-        scripts.sync().await.map_err(translated)
-    }
-
-    async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
-        let scripts = self.host(host).await?;
-        let report = scripts.close("a session saves it").await;
-        let report = report.map_err(translated)?;
-        let closed = report.closed();
-        self.closed = Some(report);
-        closed.ok_or_else(|| {
-            HostError::Failed(
-                "the drive could be neither unmounted nor made read-only; the host powers off"
-                    .to_owned(),
-            )
-        })
-    }
-
-    fn release(&mut self, host: &Instance) {
-        self.links.remove(&host.id);
     }
 }

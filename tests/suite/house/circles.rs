@@ -12,10 +12,6 @@ use super::{code, sources};
 /// stands for every module below.
 const KNOWN: &[(&[&str], &str)] = &[
     (
-        &["access", "access/arrival", "access/attached"],
-        "arriving and attaching are methods of the hosts, whose links they keep",
-    ),
-    (
         &[
             "access/ingress",
             "access/ingress/public_ip",
