@@ -26,9 +26,10 @@ impl Ssh {
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
         let Connection { target, shared, .. } = &*self.connection;
+        let expected = shared.host_key.now();
         let opened = Self::open(target, shared.clone(), reading.clone(), accepts.clone()).await;
         match opened {
-            Err(SshError::WrongHostKey(_)) if self.learns_own_key().await => {
+            Err(SshError::WrongHostKey(_)) if self.learns_own_key_after(&expected).await => {
                 Self::open(target, shared.clone(), reading, accepts).await
             }
             opened => opened,
@@ -45,8 +46,9 @@ impl Ssh {
         carrier: &Carrier,
         accepts: Option<Accepts>,
     ) -> Result<Self, SshError> {
+        let expected = self.host_key();
         match self.enter(command, carrier, accepts.clone()).await {
-            Err(SshError::WrongHostKey(_)) if self.learns_own_key().await => {
+            Err(SshError::WrongHostKey(_)) if self.learns_own_key_after(&expected).await => {
                 self.enter(command, carrier, accepts).await
             }
             entered => entered,
@@ -81,10 +83,14 @@ impl Ssh {
         timeout(LOGIN, entering).await.map_err(late)?
     }
 
-    /// Whether the host, known by its launch key until now, has its own; it is known by that then.
-    async fn learns_own_key(&self) -> bool {
+    /// Whether the host, which did not have the key `refused`, is known by its own key now: another
+    /// connection has learned that meanwhile, or the host, known by its launch key until now, says it.
+    async fn learns_own_key_after(&self, refused: &PublicHostKey) -> bool {
         let expected = &self.connection.shared.host_key;
-        if !expected.now().is_of_launch() {
+        if expected.now() != *refused {
+            return true;
+        }
+        if !refused.is_of_launch() {
             return false;
         }
         let Ok(Ok(answer)) = timeout(LOGIN, self.run(OWN_KEY, b"")).await else {

@@ -1,8 +1,9 @@
 //! The host's keys: the launch key, and the one that the host makes in its place.
 
+use std::path::Path;
 use std::time::Duration;
 
-use xdrive::ssh::{PublicHostKey, Ssh, SshError, Target};
+use xdrive::ssh::{Proxy, PublicHostKey, Ssh, SshError, Target};
 
 use super::machine::Machine;
 
@@ -39,6 +40,27 @@ async fn until_known_by(machine: &Machine, key: &str) {
     panic!("the host is not known by {key}");
 }
 
+/// Connects through a proxy command. Of the connections beside this one, the second comes through only
+/// when the first is already refused, has learned the host's own key, and tries again.
+async fn through_one_that_is_late(machine: &Machine, order: &Path) -> Ssh {
+    let command = format!(
+        "cd {} && n=1 && until mkdir $n 2>/dev/null; do n=$((n + 1)); done; \
+         if [ $n = 3 ]; then until [ -e 4 ]; do sleep 0.05; done; fi; \
+         exec bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'",
+        order.display()
+    );
+    let (target, user_key) = machine.target();
+    let proxy = Proxy {
+        command: command.parse().unwrap(),
+        instance: "i-0".to_owned(),
+    };
+    let target = Target {
+        proxy: Some(proxy),
+        ..target
+    };
+    Ssh::connect(&target, &user_key).await.unwrap()
+}
+
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 async fn a_host_is_known_by_both_keys_until_its_own_is_settled_and_then_by_that_alone() {
@@ -63,14 +85,19 @@ async fn a_host_is_known_by_both_keys_until_its_own_is_settled_and_then_by_that_
     assert!(refused.is_err(), "another key than the host's own");
     assert!(has_launch_key(&machine).await);
 
+    let order = tempfile::tempdir().unwrap();
+    let proxied = through_one_that_is_late(&machine, order.path()).await;
     for _ in 0..2 {
         machine.host.settle_host_key(&own).await.unwrap();
         assert!(!has_launch_key(&machine).await);
         assert!(is_known_by(&machine, &own.to_string()).await);
         assert!(!is_known_by(&machine, &launch).await);
     }
-    // One that was verified by the launch key leads to others all the same: it is the host's.
+    // Connections that were verified by the launch key lead to others all the same: it is the host's.
     machine.ssh.sibling().await.unwrap();
+    let (first, second) = tokio::join!(proxied.sibling(), proxied.sibling());
+    first.unwrap();
+    second.unwrap();
     // It goes on, and a repeated request changes nothing.
     assert_eq!(machine.host.make_host_key().await.unwrap(), own);
     machine
