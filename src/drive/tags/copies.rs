@@ -1,6 +1,7 @@
 //! The tags of the snapshot that a drive begins with as a copy.
 
-use super::{Settings, SnapshotKind, SnapshotTags, Unreadable, read_snapshot, written};
+use super::write::written;
+use super::{Settings, SnapshotKind, SnapshotTags, Unreadable, read_snapshot};
 use crate::drive::source::CopySource;
 use crate::ec2::Tags;
 use crate::ids::{DriveAt, Generation, SnapshotId};

@@ -1,7 +1,11 @@
 //! Tags are parsed as they were written, and invalid ones are not skipped.
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::drive::CopySource;
+use crate::ec2::Tags;
+use crate::ids::{DriveName, Generation, SessionId, Uuid};
 
 fn who() -> Identity {
     Identity {

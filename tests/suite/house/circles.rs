@@ -52,10 +52,6 @@ const KNOWN: &[(&[&str], &str)] = &[
         "the loop and its sweep are methods of the reconciler, and return what it returns",
     ),
     (
-        &["drive/tags", "drive/tags/settings"],
-        "the settings are tags, and the tags of a volume have settings",
-    ),
-    (
         &["ec2/account", "ec2/client", "ec2/https"],
         "the client's requests give plain HTTPS its connector, and an account its clock",
     ),
