@@ -10,6 +10,7 @@
 //! for other servers, with which the same [`Transfer`] goes on.
 
 mod down;
+mod engine;
 mod jobs;
 mod local;
 mod order;

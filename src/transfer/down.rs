@@ -1,48 +1,25 @@
 //! Copies from a container to this computer.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::jobs::{Batch, Jobs, Limits, blocking, run_all};
-use super::paths::{joined, name_of};
+use super::engine::{self, Destination, Item, Opened, Side};
+use super::jobs::blocking;
+use super::part::PartError;
+use super::paths::name_of;
 use super::place::path;
 use super::servers::Servers;
-use super::state::{State, Stop, Work, lock};
+use super::state::{State, Stop};
 use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, SftpError};
 
-/// An entry to copy.
-#[derive(Debug)]
-struct Item {
-    from: Vec<u8>,
-    to: PathBuf,
-    entry: Entry,
-}
-
-#[derive(Debug)]
-enum Job {
-    /// A folder with all that is in it.
-    Folder(Item),
-    /// The content of a folder that was there and was named: the folder gets none of the source's
-    /// permissions and time.
-    Content(Item),
-    /// Small files and links, and files of which only the permissions differ.
-    Batch(Vec<Item>),
-    Large(Item),
-}
-
-/// The state that all jobs share.
+/// From the container to this computer.
 struct Down {
     servers: Servers,
     state: Arc<State>,
-    limits: Limits,
-    /// The folders, which get their permissions and times at the end.
-    folders: Mutex<Vec<(PathBuf, Attributes)>>,
 }
 
 /// Copies the `sources` to `to`.
@@ -52,113 +29,65 @@ pub(super) async fn copy(
     servers: Servers,
     state: Arc<State>,
 ) -> Result<(), Stop> {
-    let down = Arc::new(Down {
-        servers,
-        state,
-        limits: Limits::default(),
-        folders: Mutex::default(),
-    });
-    let first = down.first(&sources, &to).await?;
-    let running = Arc::clone(&down);
-    run_all(first, move |job, jobs| Arc::clone(&running).run(job, jobs)).await?;
-    down.finish_folders().await
+    let to = to.into_os_string().into_encoded_bytes();
+    engine::copy(Down { servers, state }, &sources, &to).await
 }
 
 fn refused(path: &Path, error: &io::Error) -> Stop {
     Stop::Refused(anyhow!("{}: {error}", path.display()))
 }
 
-impl Down {
-    /// The jobs for what was named.
-    async fn first(&self, sources: &[Vec<u8>], to: &Path) -> Result<Vec<Job>, Stop> {
-        let typed = to;
-        let to = self.state.destination(typed);
-        let to = to.map_err(|error| refused(typed, &error))?;
-        let there = local::look(to, true).map_err(|error| refused(typed, &error))?;
-        let is_there = there.as_ref().map(|it| it.attributes.kind());
-        let is_folder = self.state.was_folder(is_there == Some(Kind::Folder));
-        // Neither it nor a link to it is replaced.
-        let other = there.filter(|_| is_there == Some(Kind::Other));
-        if !is_folder && (sources.len() > 1 || typed.as_os_str().as_bytes().ends_with(b"/")) {
-            let to = typed.display();
-            return Err(Stop::Refused(anyhow!("{to} is no folder on this computer")));
-        }
+impl Side for Down {
+    /// Nothing is left out.
+    type Rules = ();
+
+    const DESTINATION: &'static str = "on this computer";
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    async fn destination(&self, to: &[u8]) -> Result<Destination, Stop> {
+        let typed = path(to);
+        let failed = |error| refused(&typed, &error);
+        let leads = self.state.destination(&typed).map_err(failed)?;
+        Ok(Destination {
+            named: to.to_vec(),
+            path: leads.as_os_str().as_encoded_bytes().to_vec(),
+            there: local::look(leads, true).map_err(failed)?,
+        })
+    }
+
+    async fn source(&self, named: &[u8]) -> Result<Option<(Vec<u8>, Entry)>, Stop> {
         let sftp = self.servers.one();
-        let mut jobs = Vec::new();
-        let mut batch = Batch::new();
-        let mut taken = HashSet::new();
-        for named in sources {
-            let looked = async {
-                let from = match &**named {
-                    b"" => b".".to_vec(),
-                    [b'~', ..] => sftp.expand(named).await?,
-                    _ => named.clone(),
-                };
-                let entry = sftp.look(&from, true).await?.ok_or(SftpError::Missing)?;
-                Ok::<_, SftpError>((from, entry))
+        let looked = async {
+            let from = match named {
+                b"" => b".".to_vec(),
+                [b'~', ..] => sftp.expand(named).await?,
+                _ => named.to_vec(),
             };
-            let (from, entry) = match looked.await {
-                Ok(looked) => looked,
-                Err(error) => {
-                    self.state.failed(named, error)?;
-                    continue;
-                }
-            };
-            // By what was typed, and not by what a server makes of it. A home folder has no name.
-            let name = name_of(named).filter(|name| *name != b"~");
-            let (to, is_named) = match name {
-                Some(name) if is_folder => (to.join(path(name)), false),
-                _ => (to.to_owned(), is_folder),
-            };
-            if !taken.insert(to.clone()) {
-                self.state.problem(named, "another one has its name");
-                continue;
-            }
-            let there = local::look(&to, false).map_err(|error| refused(&to, &error))?;
-            let there = other.clone().or(there);
-            let item = Item { from, to, entry };
-            jobs.extend(match self.choose(item, there.as_ref(), &mut batch) {
-                Some(Job::Folder(item)) if is_named => Some(Job::Content(item)),
-                job => job,
-            });
-        }
-        jobs.extend(batch.rest().map(Job::Batch));
-        Ok(jobs)
-    }
-
-    async fn run(self: Arc<Self>, job: Job, jobs: Jobs<Job>) -> Result<(), Stop> {
-        match job {
-            Job::Folder(item) => self.folder(item, false, &jobs).await,
-            Job::Content(item) => self.folder(item, true, &jobs).await,
-            Job::Batch(items) => self.batch(items, &jobs).await,
-            Job::Large(item) => self.large(item).await,
-        }
-    }
-
-    /// The job for an item of which this is `there` already; none if there is nothing to do, or it
-    /// goes with the `batch`.
-    fn choose(&self, item: Item, there: Option<&Entry>, batch: &mut Batch<Item>) -> Option<Job> {
-        let to = (item.to.as_os_str().as_bytes(), "on this computer");
-        match self.state.work((&item.from, &item.entry), to, there) {
-            Work::Folder => Some(Job::Folder(item)),
-            Work::Nothing => None,
-            Work::Small => {
-                let bytes = item.entry.attributes.size;
-                batch.add(item, bytes).map(Job::Batch)
-            }
-            Work::Large => Some(Job::Large(item)),
-        }
-    }
-
-    /// Makes a folder and finds what is in it. One that `keeps` its permissions and time gets none at
-    /// the end.
-    async fn folder(&self, folder: Item, keeps: bool, jobs: &Jobs<Job>) -> Result<(), Stop> {
-        let Ok(_permit) = self.limits.folders.acquire().await else {
-            return Ok(());
+            let entry = sftp.look(&from, true).await?.ok_or(SftpError::Missing)?;
+            Ok::<_, SftpError>((from, entry))
         };
-        let Item { from, to, entry } = folder;
+        match looked.await {
+            Ok(looked) => Ok(Some(looked)),
+            Err(error) => self.state.failed(named, error).map(|()| None),
+        }
+    }
+
+    /// By what was typed, and not by what a server makes of it. A home folder has no name.
+    fn name(named: &[u8]) -> Option<&[u8]> {
+        name_of(named).filter(|name| *name != b"~")
+    }
+
+    async fn look(&self, to: &[u8]) -> Result<Option<Entry>, Stop> {
+        let to = path(to);
+        local::look(&to, false).map_err(|error| refused(&to, &error))
+    }
+
+    async fn open(&self, folder: &Item, _: Option<()>) -> Result<Option<Opened<()>>, Stop> {
         let made = {
-            let (to, attributes) = (to.clone(), entry.attributes);
+            let (to, attributes) = (path(&folder.to), folder.entry.attributes);
             blocking(move || {
                 if local::make_folder(&to, &attributes)? {
                     return Ok(Vec::new());
@@ -166,46 +95,28 @@ impl Down {
                 local::list(&to)
             })
         };
-        let (listed, there) = tokio::join!(self.servers.list(&from), made);
+        let (listed, there) = tokio::join!(self.servers.list(&folder.from), made);
         let there: Vec<Entry> = match there? {
             Ok(there) => there,
             Err(error) => {
-                self.state.problem(&from, &error);
-                return Ok(());
+                self.state.problem(&folder.from, &error);
+                return Ok(None);
             }
         };
-        if !keeps {
-            lock(&self.folders).push((to.clone(), entry.attributes));
-        }
-        let listed = match listed {
-            Ok(listed) => listed,
-            Err(error) => return self.state.failed(&from, error),
-        };
-        let there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
-        let mut batch = Batch::new();
-        for entry in listed.into_iter().filter(|it| !part::is_part(&it.name)) {
-            let there = there.get(&*entry.name).copied();
-            let item = Item {
-                from: joined(&from, &entry.name),
-                to: to.join(path(&entry.name)),
-                entry,
-            };
-            if let Some(job) = self.choose(item, there, &mut batch) {
-                // Fails only where the copy has ended.
-                let _ = jobs.send(job);
+        let source = match listed {
+            Ok(mut listed) => {
+                listed.retain(|it| !part::is_part(&it.name));
+                Some((listed, None))
             }
-        }
-        if let Some(rest) = batch.rest() {
-            let _ = jobs.send(Job::Batch(rest));
-        }
-        Ok(())
+            Err(error) => {
+                self.state.failed(&folder.from, error)?;
+                None
+            }
+        };
+        Ok(Some(Opened { there, source }))
     }
 
-    /// Copies small files and links, and sets the permissions of files that are there.
-    async fn batch(&self, items: Vec<Item>, jobs: &Jobs<Job>) -> Result<(), Stop> {
-        let Ok(_permit) = self.limits.batches.acquire().await else {
-            return Ok(());
-        };
+    async fn batch(&self, items: Vec<Item>) -> Result<Vec<Item>, Stop> {
         let sftp = self.servers.one();
         let asked: Vec<_> = items
             .into_iter()
@@ -216,23 +127,17 @@ impl Down {
                 (item, pending)
             })
             .collect();
-        let mut arrived = Vec::with_capacity(asked.len());
+        let (mut arrived, mut large) = (Vec::with_capacity(asked.len()), Vec::new());
         for (item, pending) in asked {
-            let content = match pending {
-                None => None,
-                Some(pending) => match pending.content().await {
-                    Ok(Some(content)) => Some(content),
-                    Ok(None) => {
-                        let _ = jobs.send(Job::Large(item));
-                        continue;
-                    }
-                    Err(error) => {
-                        self.state.failed(&item.from, error)?;
-                        continue;
-                    }
-                },
+            let Some(pending) = pending else {
+                arrived.push((item, None));
+                continue;
             };
-            arrived.push((item, content));
+            match pending.content().await {
+                Ok(Some(content)) => arrived.push((item, Some(content))),
+                Ok(None) => large.push(item),
+                Err(error) => self.state.failed(&item.from, error)?,
+            }
         }
         let state = Arc::clone(&self.state);
         blocking(move || {
@@ -240,45 +145,37 @@ impl Down {
                 let Entry {
                     attributes, target, ..
                 } = &item.entry;
+                let to = path(&item.to);
                 let (bytes, written) = match content {
                     Some((attributes, content)) => (
                         content.len() as u64,
-                        local::write(&item.to, &attributes, &content),
+                        local::write(&to, &attributes, &content),
                     ),
                     None if attributes.kind() == Kind::Link => {
-                        (0, local::link(&item.to, target, attributes.changed))
+                        (0, local::link(&to, target, attributes.changed))
                     }
-                    None => (0, local::set(&item.to, attributes)),
+                    None => (0, local::set(&to, attributes)),
                 };
                 match written {
-                    Ok(()) => state.finish(item.to.into_os_string().into_encoded_bytes(), bytes),
+                    Ok(()) => state.finish(item.to, bytes),
                     Err(error) => state.problem(&item.from, &error),
                 }
             }
         })
-        .await
+        .await?;
+        Ok(large)
     }
 
-    async fn large(&self, item: Item) -> Result<(), Stop> {
-        let Ok(_permit) = self.limits.large.acquire().await else {
-            return Ok(());
-        };
-        let sftp = self.servers.one();
-        let fetched = part::fetch(sftp, &item.from, &item.to, &self.state).await;
-        let to = item.to.into_os_string().into_encoded_bytes();
-        self.state.large_ended(&item.from, to, fetched)
+    async fn large(&self, item: &Item) -> Result<u64, PartError> {
+        part::fetch(self.servers.one(), &item.from, &path(&item.to), &self.state).await
     }
 
-    /// Sets the permissions and times of folders: the deepest first, since one without permissions
-    /// leads to none below it.
-    async fn finish_folders(&self) -> Result<(), Stop> {
-        let mut folders = std::mem::take(&mut *lock(&self.folders));
-        folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_os_str().len()));
+    async fn set_folders(&self, folders: Vec<(Vec<u8>, Attributes)>) -> Result<(), Stop> {
         let state = Arc::clone(&self.state);
         blocking(move || {
-            for (path, attributes) in folders {
-                if let Err(error) = local::set(&path, &attributes) {
-                    state.problem(path.as_os_str().as_bytes(), &error);
+            for (to, attributes) in folders {
+                if let Err(error) = local::set(&path(&to), &attributes) {
+                    state.problem(&to, &error);
                 }
             }
         })

@@ -2,56 +2,33 @@
 
 mod delete;
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use bytes::Bytes;
 use tokio::task::spawn_blocking;
 
-use super::jobs::{Batch, Jobs, Limits, TOGETHER, blocking, run_all};
+use super::engine::{self, Destination, Engine, Item, Job, Opened, Side};
+use super::jobs::{TOGETHER, blocking};
 use super::order::Sync;
-use super::paths::{joined, name_of};
+use super::part::PartError;
 use super::place::path;
 use super::rules::{Repositories, Rules};
 use super::servers::Servers;
-use super::state::{State, Stop, Work, lock};
+use super::state::{State, Stop};
 use super::{local, part};
 use crate::host::sftp::{Attributes, Entry, Kind, MOST, Pending, Sftp, SftpError};
 
-/// An entry to copy.
-#[derive(Debug)]
-struct Item {
-    from: PathBuf,
-    to: Vec<u8>,
-    entry: Entry,
-}
-
-#[derive(Debug)]
-enum Job {
-    /// A folder, copied recursively. `Some`: the ignore rules of the folder above.
-    Folder(Item, Option<Rules>),
-    /// The content of a folder that was there and was named: the folder gets none of the source's
-    /// permissions and time.
-    Content(Item),
-    /// Small files and links.
-    Batch(Vec<Item>),
-    Large(Item),
-}
-
-/// The state that all jobs share.
+/// From this computer to the container.
 struct Up {
     servers: Servers,
     state: Arc<State>,
-    limits: Limits,
     /// How it is synchronized, if it is.
     sync: Option<Sync>,
     repositories: Repositories,
-    /// The folders, which get their permissions and times at the end.
-    folders: Mutex<Vec<(Vec<u8>, Attributes)>>,
 }
 
 /// Copies the `sources` to `to`.
@@ -61,9 +38,9 @@ pub(super) async fn copy(
     servers: Servers,
     state: Arc<State>,
 ) -> Result<(), Stop> {
-    let up = Up::new(servers, state, None);
-    let first = up.first(sources, to).await?;
-    up.run_all(first).await
+    let sources = sources.iter().map(|it| it.as_os_str().as_bytes().to_vec());
+    let sources: Vec<Vec<u8>> = sources.collect();
+    engine::copy(Up::new(servers, state, None), &sources, &to).await
 }
 
 /// Makes `to` what is in `folder`, but for what git ignores there.
@@ -80,8 +57,9 @@ pub(super) async fn sync(
     let entry = local::look(&from, true).map_err(unreadable)?;
     let gone = || unreadable(io::ErrorKind::NotFound.into());
     let entry = entry.ok_or_else(gone)?;
+    let from = from.into_os_string().into_encoded_bytes();
     let to = up.expand_home(to).await?;
-    let there = up.look(&to).await?;
+    let there = up.led_to(&to).await?;
     up.make_above(&to).await?;
     let is_folder = there.is_some_and(|it| it.attributes.kind() == Kind::Folder);
     let item = Item { from, to, entry };
@@ -90,7 +68,7 @@ pub(super) async fn sync(
     } else {
         Job::Folder(item, None)
     };
-    up.run_all(vec![job]).await
+    Engine::new(up).run(vec![job]).await
 }
 
 /// The entries of a folder here that are sent, and how many of it git ignores in a `sync`, which alone
@@ -124,21 +102,13 @@ fn refused(path: &[u8], error: SftpError) -> Stop {
 }
 
 impl Up {
-    fn new(servers: Servers, state: Arc<State>, sync: Option<Sync>) -> Arc<Self> {
-        Arc::new(Self {
+    fn new(servers: Servers, state: Arc<State>, sync: Option<Sync>) -> Self {
+        Self {
             servers,
             state,
-            limits: Limits::default(),
             sync,
             repositories: Repositories::default(),
-            folders: Mutex::default(),
-        })
-    }
-
-    async fn run_all(self: &Arc<Self>, first: Vec<Job>) -> Result<(), Stop> {
-        let running = Arc::clone(self);
-        run_all(first, move |job, jobs| Arc::clone(&running).run(job, jobs)).await?;
-        self.finish_folders().await
+        }
     }
 
     /// The path in the container that was named.
@@ -154,12 +124,44 @@ impl Up {
     }
 
     /// Reads the entry that a named path leads to.
-    async fn look(&self, path: &[u8]) -> Result<Option<Entry>, Stop> {
+    async fn led_to(&self, path: &[u8]) -> Result<Option<Entry>, Stop> {
         let there = self.servers.one().look(path, true).await;
         there.map_err(|it| refused(path, it))
     }
 
-    /// The path that is written for one that was named: what a link leads to, as cp and scp do it.
+    /// Makes the folders above a path.
+    async fn make_above(&self, path: &[u8]) -> Result<(), Stop> {
+        let slashes = path
+            .iter()
+            .enumerate()
+            .filter(|(at, it)| *at > 0 && **it == b'/');
+        for (at, _) in slashes {
+            let made = self.servers.one().make_folder(&path[..at], 0o777).await;
+            made.map_err(|it| refused(&path[..at], it))?;
+        }
+        Ok(())
+    }
+}
+
+impl Side for Up {
+    type Rules = Rules;
+
+    const DESTINATION: &'static str = "in the container";
+
+    fn state(&self) -> &State {
+        &self.state
+    }
+
+    async fn destination(&self, to: &[u8]) -> Result<Destination, Stop> {
+        let path = self.expand_home(to.to_vec()).await?;
+        Ok(Destination {
+            named: path.clone(),
+            there: self.led_to(&path).await?,
+            path,
+        })
+    }
+
+    /// Follows a link to the path that it leads to, as cp and scp do.
     async fn written(&self, path: Vec<u8>) -> Result<Vec<u8>, Stop> {
         let sftp = self.servers.one();
         let is_link = async |path: &[u8]| {
@@ -180,122 +182,26 @@ impl Up {
         found.await.map_err(|it| refused(&path, it))
     }
 
-    /// Makes the folders above a path.
-    async fn make_above(&self, path: &[u8]) -> Result<(), Stop> {
-        let slashes = path
-            .iter()
-            .enumerate()
-            .filter(|(at, it)| *at > 0 && **it == b'/');
-        for (at, _) in slashes {
-            let made = self.servers.one().make_folder(&path[..at], 0o777).await;
-            made.map_err(|it| refused(&path[..at], it))?;
+    async fn source(&self, named: &[u8]) -> Result<Option<(Vec<u8>, Entry)>, Stop> {
+        match local::look(&path(named), true) {
+            Ok(Some(entry)) => return Ok(Some((named.to_vec(), entry))),
+            Ok(None) => self.state.problem(named, "there is no such file or folder"),
+            Err(error) => self.state.problem(named, &error),
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// The jobs for what was named.
-    async fn first(&self, sources: &[PathBuf], to: Vec<u8>) -> Result<Vec<Job>, Stop> {
-        let sftp = self.servers.one();
-        let to = self.expand_home(to).await?;
-        let there = self.look(&to).await?;
-        let is_there = there.as_ref().map(|it| it.attributes.kind());
-        let is_folder = self.state.was_folder(is_there == Some(Kind::Folder));
-        // Neither it nor a link to it is replaced.
-        let other = there.filter(|_| is_there == Some(Kind::Other));
-        if !is_folder && (sources.len() > 1 || to.ends_with(b"/")) {
-            let to = String::from_utf8_lossy(&to);
-            return Err(Stop::Refused(anyhow!("{to} is no folder in the container")));
-        }
-        let to = if is_folder {
-            to
-        } else {
-            self.written(to).await?
-        };
-        let mut jobs = Vec::new();
-        let mut batch = Batch::new();
-        let mut taken = HashSet::new();
-        for from in sources {
-            let name = from.as_os_str().as_bytes();
-            let entry = match local::look(from, true) {
-                Ok(Some(entry)) => entry,
-                Ok(None) => {
-                    self.state.problem(name, "there is no such file or folder");
-                    continue;
-                }
-                Err(error) => {
-                    self.state.problem(name, &error);
-                    continue;
-                }
-            };
-            let (to, is_named) = match name_of(name) {
-                Some(name) if is_folder => (joined(&to, name), false),
-                _ => (to.clone(), is_folder),
-            };
-            if !taken.insert(to.clone()) {
-                self.state.problem(name, "another one has its name");
-                continue;
-            }
-            let there = sftp.look(&to, false).await.map_err(|it| refused(&to, it))?;
-            let there = other.clone().or(there);
-            let from = from.clone();
-            let item = Item { from, to, entry };
-            let job = self.choose(item, there.as_ref(), None, &mut batch);
-            jobs.extend(match job {
-                Some(Job::Folder(item, _)) if is_named => Some(Job::Content(item)),
-                job => job,
-            });
-        }
-        jobs.extend(batch.rest().map(Job::Batch));
-        Ok(jobs)
+    async fn look(&self, to: &[u8]) -> Result<Option<Entry>, Stop> {
+        let there = self.servers.one().look(to, false).await;
+        there.map_err(|it| refused(to, it))
     }
 
-    async fn run(self: Arc<Self>, job: Job, jobs: Jobs<Job>) -> Result<(), Stop> {
-        match job {
-            Job::Folder(item, above) => self.folder(item, above, false, &jobs).await,
-            Job::Content(item) => self.folder(item, None, true, &jobs).await,
-            Job::Batch(items) => self.batch(items, &jobs).await,
-            Job::Large(item) => self.large(item).await,
-        }
-    }
-
-    /// The job for an item of which this is `there` already; none if there is nothing to do, or it
-    /// goes with the `batch`.
-    fn choose(
+    async fn open(
         &self,
-        item: Item,
-        there: Option<&Entry>,
-        rules: Option<&Rules>,
-        batch: &mut Batch<Item>,
-    ) -> Option<Job> {
-        let path = item.from.as_os_str().as_bytes();
-        let to = (&*item.to, "in the container");
-        match self.state.work((path, &item.entry), to, there) {
-            Work::Folder => Some(Job::Folder(item, rules.cloned())),
-            Work::Nothing => None,
-            Work::Small => {
-                let bytes = item.entry.attributes.size;
-                batch.add(item, bytes).map(Job::Batch)
-            }
-            Work::Large => Some(Job::Large(item)),
-        }
-    }
-
-    /// Makes a folder and finds what is in it. One that `keeps` its permissions and time gets none at
-    /// the end.
-    async fn folder(
-        &self,
-        folder: Item,
+        folder: &Item,
         above: Option<Rules>,
-        keeps: bool,
-        jobs: &Jobs<Job>,
-    ) -> Result<(), Stop> {
-        let Ok(_permit) = self.limits.folders.acquire().await else {
-            return Ok(());
-        };
-        let Item { from, to, entry } = folder;
-        let sftp = self.servers.one();
-        let name = from.as_os_str().as_bytes().to_vec();
-        let attributes = entry.attributes;
+    ) -> Result<Option<Opened<Rules>>, Stop> {
+        let from = path(&folder.from);
         let is_sync = self.sync.is_some();
         let listing = {
             let (from, repositories) = (from.clone(), self.repositories.clone());
@@ -310,61 +216,46 @@ impl Up {
                 Ok((listed, ignored, rules))
             })
         };
-        let mode = attributes.permissions() | 0o700;
-        let there = match sftp.make_folder(&to, mode).await {
+        let mode = folder.entry.attributes.permissions() | 0o700;
+        let there = match self.servers.one().make_folder(&folder.to, mode).await {
             Ok(true) => Ok(Vec::new()),
-            Ok(false) => self.servers.list(&to).await,
+            Ok(false) => self.servers.list(&folder.to).await,
             Err(error) => Err(error),
         };
         let there = match there {
             Ok(there) => there,
-            Err(error) => return self.state.failed(&name, error),
+            Err(error) => return self.state.failed(&folder.from, error).map(|()| None),
         };
-        if !keeps {
-            lock(&self.folders).push((to.clone(), attributes));
-        }
         let (listed, ignored, rules) = match listing.await.map_err(io::Error::other).flatten() {
             Ok(listed) => listed,
             Err(error) => {
-                self.state.problem(&name, &error);
-                return Ok(());
+                self.state.problem(&folder.from, &error);
+                return Ok(Some(Opened {
+                    there,
+                    source: None,
+                }));
             }
         };
         self.state.progress.ignore(ignored);
-        let mut there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
-        if let Some(rules) = &rules {
-            self.clear_away(&from, &to, &listed, &mut there, rules)
-                .await?;
-        }
-        let mut batch = Batch::new();
-        for entry in listed {
-            let there = there.get(&*entry.name).copied();
-            let item = Item {
-                from: from.join(path(&entry.name)),
-                to: joined(&to, &entry.name),
-                entry,
-            };
-            if let Some(job) = self.choose(item, there, rules.as_ref(), &mut batch) {
-                // Fails only where the copy has ended.
-                let _ = jobs.send(job);
+        let there = match &rules {
+            Some(rules) => {
+                self.clear_away(&from, &folder.to, &listed, there, rules)
+                    .await?
             }
-        }
-        if let Some(rest) = batch.rest() {
-            let _ = jobs.send(Job::Batch(rest));
-        }
-        Ok(())
+            None => there,
+        };
+        Ok(Some(Opened {
+            there,
+            source: Some((listed, rules)),
+        }))
     }
 
-    /// Copies small files and links, and sets the permissions of files that are there.
-    async fn batch(&self, items: Vec<Item>, jobs: &Jobs<Job>) -> Result<(), Stop> {
-        let Ok(_permit) = self.limits.batches.acquire().await else {
-            return Ok(());
-        };
+    async fn batch(&self, items: Vec<Item>) -> Result<Vec<Item>, Stop> {
         let read = blocking(move || {
             let read = items.into_iter().map(|item| {
                 let content = match item.entry.attributes.kind() {
                     Kind::File if item.entry.attributes.size <= MOST as u64 => {
-                        local::read(&item.from, MOST)
+                        local::read(&path(&item.from), MOST)
                     }
                     _ => Ok(None),
                 };
@@ -374,46 +265,29 @@ impl Up {
         })
         .await?;
         let sftp = self.servers.one();
-        let mut sent = Vec::new();
+        let (mut sent, mut large) = (Vec::new(), Vec::new());
         for (item, content) in read {
-            match content {
-                Ok(content) => {
-                    if let Some((pending, bytes)) = begin(sftp, &item, content) {
-                        sent.push((item, pending, bytes));
-                    } else {
-                        let _ = jobs.send(Job::Large(item));
-                    }
-                }
-                Err(error) => {
-                    let name = item.from.as_os_str().as_bytes();
-                    self.state.problem(name, &error);
-                }
+            match content.map(|content| begin(sftp, &item, content)) {
+                Ok(Some((pending, bytes))) => sent.push((item, pending, bytes)),
+                Ok(None) => large.push(item),
+                Err(error) => self.state.problem(&item.from, &error),
             }
         }
         for (item, pending, bytes) in sent {
             match pending.done().await {
                 Ok(()) => self.state.finish(item.to, bytes),
-                Err(error) => self.state.failed(item.from.as_os_str().as_bytes(), error)?,
+                Err(error) => self.state.failed(&item.from, error)?,
             }
         }
-        Ok(())
+        Ok(large)
     }
 
-    async fn large(&self, item: Item) -> Result<(), Stop> {
-        let Ok(_permit) = self.limits.large.acquire().await else {
-            return Ok(());
-        };
-        let sftp = self.servers.one();
-        let sent = part::send(sftp, &item.from, &item.to, &self.state).await;
-        let path = item.from.as_os_str().as_bytes();
-        self.state.large_ended(path, item.to, sent)
+    async fn large(&self, item: &Item) -> Result<u64, PartError> {
+        let from = path(&item.from);
+        part::send(self.servers.one(), &from, &item.to, &self.state).await
     }
 
-    /// Sets the permissions and times of folders: the deepest first, since one without permissions
-    /// leads to none below it.
-    async fn finish_folders(&self) -> Result<(), Stop> {
-        let mut folders = std::mem::take(&mut *lock(&self.folders));
-        folders.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    async fn set_folders(&self, folders: Vec<(Vec<u8>, Attributes)>) -> Result<(), Stop> {
         let sftp = self.servers.one();
         for some in folders.chunks(TOGETHER) {
             let set = some.iter().map(|(path, it)| (path, sftp.set(path, it)));

@@ -17,22 +17,22 @@ type Deleting<'a> = Pin<Box<dyn Future<Output = Result<bool, Stop>> + Send + 'a>
 
 impl Up {
     /// Deletes the entries `there` that block one `listed` here, such as a file where a folder is
-    /// to be; with `--delete` also those that are only `there`.
+    /// to be; with `--delete` also those that are only `there`. Returns those that are there still.
     pub(super) async fn clear_away(
         &self,
         from: &Path,
         to: &[u8],
         listed: &[Entry],
-        there: &mut HashMap<&[u8], &Entry>,
+        there: Vec<Entry>,
         rules: &Rules,
-    ) -> Result<(), Stop> {
+    ) -> Result<Vec<Entry>, Stop> {
         let deletes = self.sync.is_some_and(|sync| sync.deletes);
         let sources: HashMap<&[u8], Kind> = listed
             .iter()
             .map(|it| (&*it.name, it.attributes.kind()))
             .collect();
-        let found: Vec<Entry> = there.values().map(|it| (*it).clone()).collect();
-        for entry in found {
+        let mut left = Vec::new();
+        for entry in there {
             let is_folder = entry.attributes.kind() == Kind::Folder;
             let is_gone = match sources.get(&*entry.name) {
                 Some(kind) if (*kind == Kind::Folder) == is_folder => false,
@@ -54,11 +54,11 @@ impl Up {
                 }
                 _ => false,
             };
-            if is_gone {
-                there.remove(&*entry.name);
+            if !is_gone {
+                left.push(entry);
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Deletes what is at `path`, where that is not ignored at its place `here`; whether it is gone.
