@@ -454,7 +454,7 @@ impl Cli {
             yes: self.yes,
             verbose: self.verbose,
             idle: self.idle,
-            ..Context::of(is_local, account, self.local_dir)
+            ..Context::new(is_local, account, self.local_dir)
         };
         (context, self.command)
     }

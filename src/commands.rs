@@ -69,7 +69,7 @@ impl Context {
     /// The context that the flags describe: `is_local` if the EC2 in a folder was asked for, else
     /// the `account`, if they name one.
     #[must_use]
-    pub fn of(is_local: bool, account: Account, local_dir: Option<PathBuf>) -> Self {
+    pub fn new(is_local: bool, account: Account, local_dir: Option<PathBuf>) -> Self {
         let is_named = account.profile.is_some() || account.region.is_some();
         let named = if is_local {
             Some(Which::Local)
@@ -136,7 +136,7 @@ fn request_in(place: DriveIn<DriveName>, shared: bool, reach: Reach) -> Request 
 /// Where the names of this EC2's drives are kept for completions: an account's always, another's,
 /// which answers a shell in time, once a shell has asked for them.
 fn names(cloud: &Cloud, paths: &Paths) -> Option<Names> {
-    let names = Names::of(paths, &cloud.command);
+    let names = Names::new(paths, &cloud.command);
     (cloud.place == Place::Aws || names.are_kept()).then_some(names)
 }
 

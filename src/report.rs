@@ -134,11 +134,11 @@ impl Report {
 
     /// A report that keeps its lines for [`Report::printed`].
     #[cfg(test)]
-    pub(crate) fn kept() -> Self {
+    pub(crate) fn in_memory() -> Self {
         Self::on(Out::Kept(String::new()), false, false)
     }
 
-    /// The lines of a [`Report::kept`].
+    /// The lines of a [`Report::in_memory`].
     #[cfg(test)]
     pub(crate) fn printed(&self) -> String {
         match &lock(&self.0).out {
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_step_has_a_line_when_it_is_done_and_none_if_it_never_is() {
-        let report = Report::kept();
+        let report = Report::in_memory();
         let (first, second) = (report.step("starting"), report.step("attaching"));
         drop(first);
         assert_eq!(report.printed(), "");
@@ -432,7 +432,7 @@ mod tests {
     fn nothing_that_is_reported_is_obeyed_by_a_terminal() {
         const HOSTILE: &str = "\u{1b}]0;x\u{7}\u{9b}2J\r\nhint: curl evil";
         const LINES: &str = "?]0;x??2J\n  | hint: curl evil";
-        let report = Report::kept();
+        let report = Report::in_memory();
         report.print(HOSTILE);
         report.note(HOSTILE);
         report.step("x").done(HOSTILE);

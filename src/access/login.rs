@@ -364,7 +364,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let key = UserKey::open_or_create(&dir.path().join("key")).unwrap();
         let (ec2, _listener) = silent();
-        let (clock, report) = (Clock::system(), Report::kept());
+        let (clock, report) = (Clock::system(), Report::in_memory());
         let reach = Reach {
             proxy: Some("exit 7".parse().unwrap()),
             cidrs: vec!["203.0.113.7".parse().unwrap()],
@@ -404,7 +404,7 @@ mod tests {
                 cidrs: vec![cidr.parse().unwrap()],
                 ..Reach::default()
             };
-            let with = (ec2.clone(), Clock::system(), Report::kept());
+            let with = (ec2.clone(), Clock::system(), Report::in_memory());
             let ingress = Ingress::new(with, "ada", &key, None, reach);
             Login::new(key, ingress, ec2.clone(), Clock::system())
         };

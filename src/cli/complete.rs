@@ -210,7 +210,7 @@ fn candidate(name: String) -> CompletionCandidate {
 /// The names of the drives on the EC2 that the words on the line choose, if they can be had.
 fn known_drives() -> Option<Vec<DriveName>> {
     let (paths, which) = place()?;
-    let names = Names::of(&paths, &which.command(&paths));
+    let names = Names::new(&paths, &which.command(&paths));
     let (known, age) = names.read().unzip();
     if age.is_some_and(|age| age < FRESH) {
         return known;
@@ -252,7 +252,7 @@ fn place() -> Option<(Paths, Which)> {
         region: text("region"),
     };
     let is_local = matches.get_flag("local") || matches.subcommand_name() == Some("local");
-    let context = Context::of(is_local, account, dir.ok().flatten().cloned());
+    let context = Context::new(is_local, account, dir.ok().flatten().cloned());
     let paths = context.paths().ok()?;
     let which = context.which(&paths).ok()?;
     Some((paths, which))

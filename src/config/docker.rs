@@ -106,7 +106,7 @@ impl DockerLogins {
         // Docker's client, too, goes on where that is broken.
         if let Some(text) = &self.environment
             && let Ok(settings) = Settings::parse(text, DOCKER_AUTH_CONFIG)
-            && let Some(found) = found(settings.entry(server), server, DOCKER_AUTH_CONFIG)?
+            && let Some(found) = decode_login(settings.entry(server), server, DOCKER_AUTH_CONFIG)?
         {
             return Ok(Some(found));
         }
@@ -123,7 +123,7 @@ impl DockerLogins {
         let helper = settings.cred_helpers.remove(server);
         let helper = helper.unwrap_or_else(|| std::mem::take(&mut settings.creds_store));
         if helper.is_empty() {
-            return found(settings.entry(server), server, &source);
+            return decode_login(settings.entry(server), server, &source);
         }
         let program = format!("docker-credential-{helper}");
         let login = ask(program.as_ref(), server, HELPER).await;
@@ -174,7 +174,11 @@ fn host(name: &str) -> &str {
 }
 
 /// The login of an entry in `source`, if there is anything in it.
-fn found(entry: Option<Entry>, server: &str, source: &str) -> anyhow::Result<Option<FoundLogin>> {
+fn decode_login(
+    entry: Option<Entry>,
+    server: &str,
+    source: &str,
+) -> anyhow::Result<Option<FoundLogin>> {
     let Some(mut entry) = entry else {
         return Ok(None);
     };
@@ -271,10 +275,10 @@ mod tests {
     async fn by(text: &str, server: &str) -> anyhow::Result<Option<FoundLogin>> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("config.json"), text).unwrap();
-        of(folder.path(), None).find(server).await
+        logins(folder.path(), None).find(server).await
     }
 
-    fn of(folder: &Path, environment: Option<&str>) -> DockerLogins {
+    fn logins(folder: &Path, environment: Option<&str>) -> DockerLogins {
         DockerLogins::of(&|name| match name {
             DOCKER_CONFIG => Some(folder.into()),
             DOCKER_AUTH_CONFIG => environment.map(OsString::from),
@@ -334,7 +338,7 @@ mod tests {
     async fn the_environment_outranks_the_settings_which_need_not_be_there() {
         let folder = tempfile::tempdir().unwrap();
         let given = r#"{"auths": {"quay.io": {"auth": "YWRhOmh1c2g6Mg=="}}}"#;
-        let logins = of(folder.path(), Some(given));
+        let logins = logins(folder.path(), Some(given));
         let found = logins.find("quay.io").await.unwrap().unwrap();
         assert_eq!(found.login, login("quay.io", "ada", "hush:2"));
         assert_eq!(

@@ -150,7 +150,7 @@ impl fmt::Display for Forwarding {
 impl Forwarding {
     /// Forwards a port to the same one, on the loopback addresses.
     #[must_use]
-    pub fn of(port: u16) -> Self {
+    pub fn same_port(port: u16) -> Self {
         Self {
             interface: Interface::Loopback,
             port,

@@ -19,7 +19,7 @@ pub struct Names(PathBuf);
 impl Names {
     /// The file of the EC2 for which xdrive is called by `command`.
     #[must_use]
-    pub fn of(paths: &Paths, command: &str) -> Self {
+    pub fn new(paths: &Paths, command: &str) -> Self {
         let digest = Sha256::digest(format!("{}\n{command}", paths.local_dir.display()));
         let name = format!("{}.json", hex::encode(&digest[..8]));
         Self(paths.names.join(name))

@@ -58,7 +58,7 @@ pub(super) async fn bring(
     let mut variables = options.variables.clone();
     inside.container.git = options.git.as_ref().map(GitUser::config);
     let words = inside.host.send_words(&parts.request.command).await;
-    inside.container.words = words.map_err(container_failure::of)?;
+    inside.container.words = words.map_err(container_failure::from_script_error)?;
     let mut along = Along::default();
     let Some((ssh, _)) = hosts.link(&instance.id) else {
         // The shell finds that out, too, and reports it.
@@ -94,7 +94,9 @@ pub(super) async fn bring(
     }
     let script = variables.script();
     let brought = inside.host.bring(&inside.container, &session, &script);
-    let file = brought.await.map_err(container_failure::of)?;
+    let file = brought
+        .await
+        .map_err(container_failure::from_script_error)?;
     inside.container.variables = Some(file);
     Ok(along)
 }

@@ -42,7 +42,11 @@ pub(super) async fn image(
         id: tag.clone(),
         source,
     };
-    if host.knows(&tag).await.map_err(container_failure::of)? {
+    if host
+        .knows(&tag)
+        .await
+        .map_err(container_failure::from_script_error)?
+    {
         return Ok(Image::Loaded(loaded));
     }
     let base = match &build.base {
@@ -128,7 +132,7 @@ pub(super) async fn finish(
                     "{what} failed, and is not run again: {command}\n{}",
                     words.trim_end()
                 ))),
-                Err(error) => Err(container_failure::of(error)),
+                Err(error) => Err(container_failure::from_script_error(error)),
             }
         }
     });
@@ -232,7 +236,7 @@ async fn run(
                  needs a private image: `docker login` on this computer, and xdrive help container",
             )
         }
-        other => container_failure::of(other),
+        other => container_failure::from_script_error(other),
     })
 }
 

@@ -25,7 +25,7 @@ use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
-use super::start::{Asked, came, described, first_image, image, left_in, start_named};
+use super::start::{Asked, describe_start, described, first_image, image, left_in, start_named};
 use super::{browser, build, container_failure, gpu};
 use crate::access::Ready;
 
@@ -113,8 +113,8 @@ pub(super) async fn enter(
         },
         Connections::open(ssh, place, ready.early, is_ready),
     );
-    let container = container.map_err(container_failure::of)?;
-    step.done(&came(&container));
+    let container = container.map_err(container_failure::from_script_error)?;
+    step.done(&describe_start(&container));
     let commands = described(&container, asked.as_ref())?;
     if commands.is_empty() && request.named.is_none() {
         return join(connections, host, container, session, report).await;

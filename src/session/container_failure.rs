@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::facts::ScriptError;
 
 /// A host's error about the container as a failure of the session.
-pub(super) fn of(error: ScriptError) -> Failure {
+pub(super) fn from_script_error(error: ScriptError) -> Failure {
     match error {
         ScriptError::NoGpu(words) => no_gpu(last_first(&words)),
         ScriptError::Image(words) => Failure::new(Exit::Unavailable, last_first(&words)).hint(

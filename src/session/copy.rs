@@ -336,7 +336,7 @@ mod tests {
             path: path.to_owned(),
             why: "permission denied".to_owned(),
         };
-        let report = Report::kept();
+        let report = Report::in_memory();
         assert!(failure(&[], &report).is_none());
         let one = failure(&[problem("a")], &report).unwrap();
         assert_eq!(one.error.to_string(), "a was not copied: permission denied");
@@ -358,7 +358,7 @@ mod tests {
             path: "p\u{1b}[31mipe\nhint: x".to_owned(),
             why: "\u{9b}2Jdenied\r\nhint: y".to_owned(),
         };
-        let report = Report::kept();
+        let report = Report::in_memory();
         let one = failure(&[problem()], &report).unwrap();
         let of_one = "error: p?[31mipe?hint: x was not copied: ?2Jdenied\n  | hint: y";
         assert_eq!(one.to_string(), of_one);

@@ -77,7 +77,7 @@ struct Origin {
 }
 
 impl Preview {
-    fn of(drive: &DriveName) -> Self {
+    fn new(drive: &DriveName) -> Self {
         Self {
             drive: drive.to_string(),
             action: "launch",
@@ -150,7 +150,7 @@ impl Session {
         };
         let json = self.request.options.config.json;
         let drive = self.request.drive.clone();
-        let mut preview = Preview::of(&drive);
+        let mut preview = Preview::new(&drive);
         self.reconciler.hosts().only_look();
         let next = match self.request.options.config.from {
             // A head may be missing until the lists are settled.

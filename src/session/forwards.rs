@@ -84,7 +84,7 @@ impl Forwards {
         }
         let opened = ports
             .into_iter()
-            .map(|port| self.open_local(&Forwarding::of(port)));
+            .map(|port| self.open_local(&Forwarding::same_port(port)));
         opened.collect::<Vec<_>>().join("\n")
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn wait_ready(
         Gpus::Waiting => {
             let step = report.step("wait for the NVIDIA driver, which a first boot may build");
             let names = host.gpus(cloud.timing.driver).await;
-            let names = names.map_err(container_failure::of)?;
+            let names = names.map_err(container_failure::from_script_error)?;
             step.done(&format!("the NVIDIA driver is ready: {}", counted(&names)));
             Ok(())
         }

@@ -49,7 +49,7 @@ impl Session {
             asked = signal;
             self.report_commit();
             let Outcome::Parked { snapshot } = outcome else {
-                let ending = self.ended(interruption, instance, is_command);
+                let ending = self.final_ending(interruption, instance, is_command);
                 return Some(self.finish(ending, outcome));
             };
             self.report_parking(
@@ -74,7 +74,7 @@ impl Session {
             self.has_begun = false;
             return None;
         }
-        let ending = self.ended(interruption, instance, is_command);
+        let ending = self.final_ending(interruption, instance, is_command);
         if is_guest {
             return Some(self.leave(instance, ending).await);
         }
@@ -163,7 +163,12 @@ impl Session {
     }
 
     /// The ending of a session that does not resume.
-    fn ended(&self, interruption: Interruption, instance: &Instance, is_command: bool) -> Ending {
+    fn final_ending(
+        &self,
+        interruption: Interruption,
+        instance: &Instance,
+        is_command: bool,
+    ) -> Ending {
         if self.request.may_restart() && is_done(&interruption) {
             return Ending::Exit(0);
         }

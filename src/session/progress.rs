@@ -98,7 +98,7 @@ impl ProgressPrinter {
             }
             Event::Waited { what, came, .. } => {
                 if let (Some(running), Some(line)) =
-                    (self.waits.remove(&what), waited(&what, drive))
+                    (self.waits.remove(&what), describe_wait_end(&what, drive))
                     && came
                 {
                     running.done(&line);
@@ -387,7 +387,7 @@ pub(crate) fn waiting(what: &Waiting) -> String {
 }
 
 /// The line after a wait; none if the next step's own line says it.
-fn waited(what: &Waiting, drive: &DriveName) -> Option<String> {
+fn describe_wait_end(what: &Waiting, drive: &DriveName) -> Option<String> {
     match what {
         Waiting::Host(id) => Some(format!("{} is up", id.of(drive))),
         Waiting::Copy(id) => Some(format!("{} is completed", id.of(drive))),

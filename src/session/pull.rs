@@ -34,7 +34,13 @@ pub(super) async fn pull(
     logins: Option<&DockerLogins>,
     report: &Report,
 ) -> Result<Image, Failure> {
-    pull_as(host, reference, &Known::of(reference, logins).await, report).await?;
+    pull_as(
+        host,
+        reference,
+        &Known::find(reference, logins).await,
+        report,
+    )
+    .await?;
     Ok(Image::Reference(reference.to_owned()))
 }
 
@@ -56,7 +62,7 @@ pub(super) async fn pull_by_login(
     logins: &DockerLogins,
     report: &Report,
 ) -> Result<(), Failure> {
-    match Known::of(reference, Some(logins)).await {
+    match Known::find(reference, Some(logins)).await {
         known @ Known::Login(_) => pull_as(host, reference, &known, report).await,
         Known::Nothing | Known::Unread(_) | Known::Off | Known::Tagged => Ok(()),
     }
@@ -71,7 +77,7 @@ async fn pull_as(
     let short = short(reference);
     let step = report.step(format!("pull {short}"));
     let mut receive = |pulled| step.now(format!("pull {short}: {}", progress(pulled)));
-    let login = known.found().map(|found| &found.login);
+    let login = known.login().map(|found| &found.login);
     let mut pulled = host.pull(reference, login, &mut receive).await;
     let mut is_refused = false;
     if let (Err(ScriptError::NotPulled(words)), Some(_)) = (&pulled, login)
@@ -104,7 +110,7 @@ async fn pull_as(
         // The drive has the image already: no line is printed.
         None => drop(step),
     }
-    if let Some(found) = known.found().filter(|_| is_refused) {
+    if let Some(found) = known.login().filter(|_| is_refused) {
         report.warn(&format!(
             "{} does not accept {}; {reference} was pulled without it: {} again",
             registry(reference),
@@ -116,7 +122,7 @@ async fn pull_as(
 }
 
 impl Known {
-    async fn of(reference: &str, logins: Option<&DockerLogins>) -> Self {
+    async fn find(reference: &str, logins: Option<&DockerLogins>) -> Self {
         let Some(logins) = logins else {
             return Self::Off;
         };
@@ -127,7 +133,7 @@ impl Known {
         }
     }
 
-    fn found(&self) -> Option<&FoundLogin> {
+    fn login(&self) -> Option<&FoundLogin> {
         match self {
             Self::Login(found) => Some(found),
             Self::Nothing | Self::Unread(_) | Self::Off | Self::Tagged => None,
@@ -193,7 +199,7 @@ fn layers(count: u32) -> String {
 /// The failure of a pull.
 fn failure(error: ScriptError, reference: &str, known: &Known) -> Failure {
     let ScriptError::NotPulled(words) = error else {
-        return container_failure::of(error);
+        return container_failure::from_script_error(error);
     };
     let registry = registry(reference);
     let refused = Refused::from_error(&words);
@@ -204,7 +210,7 @@ fn failure(error: ScriptError, reference: &str, known: &Known) -> Failure {
     let (exit, what, hint) = match refused {
         Refused::Login => (
             Exit::Denied,
-            match known.found() {
+            match known.login() {
                 Some(found) => format!(
                     "{registry} refused {reference} with {}",
                     found.description()
@@ -215,7 +221,7 @@ fn failure(error: ScriptError, reference: &str, known: &Known) -> Failure {
         ),
         Refused::NoImage => (
             Exit::Unavailable,
-            match known.found() {
+            match known.login() {
                 Some(found) => format!(
                     "{registry} has no image {reference}, or none for {}",
                     found.description()

@@ -61,7 +61,7 @@ pub(super) async fn run_shell(
     })?;
     loop {
         let why = tokio::select! {
-            exit = shell.ended() => match exit {
+            exit = shell.wait_for_exit() => match exit {
                 ShellExit::Lost(why) => why,
                 exit => return Ok(exit.into()),
             },
@@ -172,7 +172,7 @@ pub(super) async fn run_command(
                 drive.hosts().change_lease(&reconnector.host.id, lease);
                 continue;
             }
-            exit = shell.ended() => match exit {
+            exit = shell.wait_for_exit() => match exit {
                 ShellExit::Lost(why) => why,
                 ShellExit::TakenOver => {
                     let error = anyhow!("another xdrive is attached to the command, which goes on");

@@ -52,7 +52,10 @@ pub(super) async fn start_named(
     report: &Report,
 ) -> Result<Container, Failure> {
     let wanted = named.image.as_deref().map(Asked::Here);
-    let containers = host.containers().await.map_err(container_failure::of)?;
+    let containers = host
+        .containers()
+        .await
+        .map_err(container_failure::from_script_error)?;
     let known = containers
         .into_iter()
         .find(|it| it.name.as_ref() == Some(&named.name));
@@ -70,8 +73,8 @@ pub(super) async fn start_named(
     };
     let step = report.step(format!("start the container {}", named.name));
     let container = host.container(&order).await;
-    let container = container.map_err(container_failure::of)?;
-    step.done(&came(&container));
+    let container = container.map_err(container_failure::from_script_error)?;
+    step.done(&describe_start(&container));
     let commands = described(&container, wanted.as_ref())?;
     build::finish(host, &container, &commands, report).await?;
     Ok(container)
@@ -85,7 +88,7 @@ pub(super) fn no_named(request: &Request, named: &Named) -> Failure {
 }
 
 /// How a container came to run, as a line.
-pub(super) fn came(container: &Container) -> String {
+pub(super) fn describe_start(container: &Container) -> String {
     let name = container.named.as_ref();
     let name = name.map_or_else(String::new, |name| format!(" {name}"));
     match &container.came {
@@ -166,7 +169,7 @@ pub(super) async fn image(
     let loaded = host
         .load_image(&source, file)
         .await
-        .map_err(container_failure::of)?;
+        .map_err(container_failure::from_script_error)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     step.done(&format!("loaded the image {name}"));
     Ok(Image::Loaded(loaded))
@@ -178,7 +181,7 @@ mod tests {
     use crate::config::Options;
     use crate::ec2::Tags;
 
-    fn named(tag: Option<&str>, configured: Option<&str>) -> Result<String, Failure> {
+    fn choose(tag: Option<&str>, configured: Option<&str>) -> Result<String, Failure> {
         let options = Options {
             new_image: configured.map(str::to_owned),
             ..Options::default()
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_image_is_this_computers_only_if_it_was_named_here() {
-        let own = |tag, configured| named(tag, configured).unwrap();
+        let own = |tag, configured| choose(tag, configured).unwrap();
         assert_eq!(own(None, None), "here: the-default");
         assert_eq!(own(None, Some("./mine.tar")), "here: ./mine.tar");
         assert_eq!(own(Some("ghcr.io/a/b:c"), None), "tag: ghcr.io/a/b:c");
@@ -216,7 +219,7 @@ mod tests {
             "a/Dockerfile",
             "@file",
         ] {
-            let failure = named(Some(tag), Some("python")).unwrap_err();
+            let failure = choose(Some(tag), Some("python")).unwrap_err();
             assert_eq!(failure.exit, Exit::Config, "{tag}");
             assert_eq!(failure.hint.as_deref(), Some("--image names it"));
         }

@@ -198,7 +198,7 @@ impl Shell {
 
     /// Waits for the end; unless the connection was lost, the terminal has been given back then.
     /// Loses nothing if it is dropped before it is ready, and may be called again.
-    pub async fn ended(&mut self) -> ShellExit {
+    pub async fn wait_for_exit(&mut self) -> ShellExit {
         if let Some(pump) = &mut self.pump {
             let (exit, local) = match pump.await {
                 Ok(end) => end,
@@ -221,7 +221,7 @@ impl Shell {
         match &mut self.local {
             Some(Ends::Terminal(local)) => local.escape().await,
             Some(Ends::Pipes(_)) => std::future::pending().await,
-            None => self.ended().await,
+            None => self.wait_for_exit().await,
         }
     }
 

@@ -41,7 +41,7 @@ impl Town {
             dir,
             local,
             ec2,
-            report: Report::kept(),
+            report: Report::in_memory(),
         }
     }
 

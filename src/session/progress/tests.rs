@@ -379,7 +379,7 @@ fn a_step_that_destroys_names_what_is_gone() {
 
 #[test]
 fn a_wait_names_what_it_is_for() {
-    let finished = |what: &Waiting| waited(what, &demo()).map(|line| short(&line, TIME));
+    let finished = |what: &Waiting| describe_wait_end(what, &demo()).map(|line| short(&line, TIME));
     for (what, under_way, line) in [
         (
             Waiting::Host(instance()),

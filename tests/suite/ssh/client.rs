@@ -136,7 +136,7 @@ async fn attach(task: Task) {
     };
     let end = loop {
         tokio::select! {
-            exit = shell.ended() => match (exit, task.second) {
+            exit = shell.wait_for_exit() => match (exit, task.second) {
                 (ShellExit::Lost(_), Some(second)) => {
                     shell.notice(&["a notice".to_owned()]);
                     let way = Target { address: second, ..target.clone() };
