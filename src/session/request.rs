@@ -37,7 +37,7 @@ pub(super) const SPOOL: u64 = 64 << 20;
 /// mostly is 8 MiB, for arguments and environment together (execve(2)).
 const LONGEST_COMMAND: usize = 1 << 20;
 
-/// What a session is for, beside the command that it may have.
+/// The task of a session, beside the command that it may have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Task {
     /// A shell, or a command, which ends with the session.
@@ -62,11 +62,11 @@ pub enum Task {
 /// main one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its name.
+    /// The container's name.
     pub name: ContainerName,
     /// The image to make it from; none for the one as before.
     pub image: Option<String>,
-    /// What it is to have of the host.
+    /// The parts of the host that the container is to have.
     pub places: Places,
 }
 
@@ -85,9 +85,9 @@ impl Named {
 /// The flags of a session that change nothing about a drive that is up, as they are typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Idle {
-    /// Those of a launch.
+    /// The flags of a launch.
     pub launch: Vec<String>,
-    /// Those of a container that another session has started.
+    /// The flags of a container that another session has started.
     pub container: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct Request {
     pub drive: DriveName,
     /// The container in which the session is; none for the main one.
     pub named: Option<Named>,
-    /// What the drive is to be a fork of, if it is not there yet.
+    /// The drive to begin with a copy of, if this one is not there yet.
     pub fork_of: Option<DriveAt>,
     /// Flags over configuration.
     pub options: Options,
@@ -108,7 +108,7 @@ pub struct Request {
     pub yes: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
     pub command: Vec<String>,
-    /// What the session is for.
+    /// The task of the session.
     pub task: Task,
     /// A script to run on the host before that.
     pub examination: Option<Examination>,
@@ -149,7 +149,7 @@ impl Request {
         }
     }
 
-    /// What the container in which the session is, is to have of the host.
+    /// The parts of the host that the session's container is to have.
     #[must_use]
     pub(super) fn places(&self) -> &Places {
         match &self.named {
