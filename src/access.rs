@@ -132,11 +132,6 @@ impl SshHosts {
         self.login.only_looks = true;
     }
 
-    /// The result of the last close, if there was one.
-    pub(crate) fn closed(&self) -> Option<&CloseReport> {
-        self.closed.as_ref()
-    }
-
     /// The connection to `host` and its scripts, connecting if need be.
     pub(crate) async fn reach(&mut self, host: &Instance) -> Result<(Ssh, Host), HostError> {
         let scripts = self.host(host).await?;

@@ -40,13 +40,15 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::cloud::{Cloud, Place, Which};
-use crate::config::{self, Config, Names, Options, Paths, Reach};
+use crate::config::{self, Config, Names, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
+use crate::opener::{Drive, Opening};
 use crate::report::{self, Text};
-use crate::session::{Idle, Named, Request};
+use crate::session::Idle;
 use crate::ssh::UserKey;
+use crate::visit::Visitor;
 
 /// The part of the global flags that every command gets.
 #[derive(Debug)]
@@ -104,6 +106,25 @@ impl Context {
     async fn open(&self, paths: &Paths) -> Result<Cloud, Failure> {
         Cloud::open(&self.which(paths)?, paths).await
     }
+
+    /// Opens the drive of a verb. Another caller's is refused unless it may be `shared`.
+    async fn drive(
+        &self,
+        paths: &Paths,
+        place: DriveIn<DriveName>,
+        shared: bool,
+    ) -> Result<Drive, Failure> {
+        let cloud = self.open(paths).await?;
+        Drive::open(self.opening(place, shared), cloud).await
+    }
+
+    fn opening(&self, place: DriveIn<DriveName>, shared: bool) -> Opening {
+        Opening {
+            shared,
+            yes: self.yes,
+            ..Opening::new(place)
+        }
+    }
 }
 
 /// How hosts are reached: by flags, or else by the configuration.
@@ -111,25 +132,17 @@ fn reach(typed: flags::Reach, paths: &Paths) -> Result<Reach, Failure> {
     Ok(Reach::from(typed).or(Config::read(paths)?.reach()))
 }
 
-/// The request of a command that takes `drive` as it is: it starts no Jupyter.
-fn request(drive: DriveName, shared: bool, reach: Reach) -> Request {
-    let options = Options {
-        config: Config {
-            no_jupyter: true,
-            shared,
-            ..Config::default()
-        },
-        reach,
-        ..Options::default()
-    };
-    Request::of(drive, options)
+/// The visitor to hosts, by this route, with the user's key.
+fn visitor(paths: &Paths, reach: Reach) -> Result<Visitor, Failure> {
+    let key = key(paths)?;
+    Ok(Visitor { key, reach })
 }
 
-/// As [`request`], for a container of the drive.
-fn request_in(place: DriveIn<DriveName>, shared: bool, reach: Reach) -> Request {
-    Request {
-        named: place.container.map(Named::as_it_is),
-        ..request(place.drive, shared, reach)
+/// A drive as a place: its main container is meant.
+fn whole(drive: DriveName) -> DriveIn<DriveName> {
+    DriveIn {
+        drive,
+        container: None,
     }
 }
 

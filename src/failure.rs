@@ -202,6 +202,9 @@ impl From<ec2::Error> for Failure {
     }
 }
 
+/// The exit code of a program whose reader leaves early, as in `xdrive cat … | head`: that of SIGPIPE.
+pub(crate) const READER_LEFT: u8 = 128 + 13;
+
 /// The hint for a disk or a copy whose encryption key is refused. AWS reports that by a volume or a
 /// copy that fails, or by an instance that ends, and not by an error (EBS user guide, *How Amazon EBS
 /// encryption works*, *Copy an Amazon EBS snapshot*; the rights: *Requirements for Amazon EBS

@@ -22,7 +22,13 @@
 //!                        ├─ selftest  checks what only the account can prove, by sessions of its own
 //!                        └─ local     the EC2 in a folder, for other tools
 //!
-//! session ─┬─ launch               what to launch: terms, offers, the image
+//! session   connect, run, attach         ─┐
+//! saves     log, note, fork, delete, …   ─┼─ attached   a host that is up: monitor, reconnector
+//! visit     ps, cp, ls, ports, stop, …   ─┘      │
+//!                                               opener  a drive that a command has opened
+//!                                                │
+//!          ┌─────────────────────────────────────┘
+//!          ├─ launch               what to launch: terms, offers, the image
 //!          ├─ transfer             copies of files
 //!          ├─ asleep               the files in a snapshot
 //!          ├─ access               ingress rules, login, lease; drive's hosts over SSH
@@ -58,8 +64,9 @@
 //!
 //! # The rooms
 //!
-//! Imports run one way: cli → commands → session → {access, asleep, launch, transfer} → drive →
-//! {ec2, host}, and host → ssh. Of [`host`] the drive knows orders and answers, and no call.
+//! Imports run one way: cli → commands → {session, saves, visit} → attached → opener → {access, asleep,
+//! launch, transfer} → drive → {ec2, host}, and host → ssh. No verb's room knows another. Of [`host`] the
+//! drive knows orders and answers, and no call.
 //! `tests/suite/house.rs` has the rooms that each may know, and guards it.
 //!
 //! `src/ground` (`clock`, `ids`, `quote`, `retry`, `signals` and `terminal`), `src/ssh` and `src/local` are
@@ -72,6 +79,10 @@
 //! | [`config`] | the paths of the user's files; options: flags over configuration |
 //! | [`cloud`] | the EC2 of a command, with its waiting times and defaults |
 //! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
+//! | `saves` | verbs on snapshots and tags alone: no host is asked, and no key read |
+//! | [`visit`] | verbs on a drive that is up, and on its files wherever they are |
+//! | `attached` | a host that is up, for a session or visit: monitor, reconnector, what runs there |
+//! | `opener` | a drive as every verb finds it: parts, owner, questions, the loop's progress and outcome |
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
 //! | `launch` | what a launch asks: terms, offers as text, the image, and the failures of launches |
 //! | `transfer` | copies of files between this computer and a container |
@@ -90,6 +101,7 @@
 
 pub(crate) mod access;
 pub(crate) mod asleep;
+pub(crate) mod attached;
 pub mod cli;
 pub mod cloud;
 pub mod commands;
@@ -101,9 +113,12 @@ pub mod failure;
 pub mod fuzzing;
 pub mod host;
 pub(crate) mod launch;
+pub(crate) mod opener;
 pub mod report;
+pub(crate) mod saves;
 pub mod session;
 pub(crate) mod transfer;
+pub mod visit;
 
 pub use xdrive_ground::{clock, ids, quote, signals, terminal};
 

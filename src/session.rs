@@ -10,103 +10,58 @@
 //! connection, a failure, EC2) becomes an [`Ending`], and every ending leads to the same save.
 //! Before the drive was ever attached, the save is an unwind; `drive` decides which.
 
-mod adopt;
 mod along;
-mod asleep;
 mod browser;
 mod build;
 mod capacity;
-mod console;
 mod container;
 mod container_failure;
-mod containers;
-mod copy;
-mod cost;
 mod credentials;
-mod delete;
-mod difference;
 mod dry_run;
-mod ending;
 mod examine;
-pub mod finish;
 mod first;
-mod fork;
 mod forwards;
 mod gpu;
 mod guest;
-mod history;
 mod interruption;
-mod launch_failure;
 mod leave;
+mod left_running;
 mod local_ports;
-mod look;
-mod lookup;
-mod monitor;
-mod outcome;
-mod ports;
 mod preflight;
-mod progress;
-mod prompt;
-mod proxy;
 mod pull;
-mod reconnect;
-mod rename;
 mod request;
-mod room;
+mod return_to_shell;
 mod runs;
-mod scratch;
 mod shell;
-mod snapshot_cost;
 mod start;
 mod state;
 mod stay;
-mod stop;
 mod throwaway;
-mod visit;
 
 use crate::cloud::Cloud;
 use crate::config::quantity::Port;
 use crate::drive::Outcome;
 use crate::failure::{Exit, Failure};
+use crate::opener::Ending;
 use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
-pub use crate::host::ports::Listener;
-pub(crate) use crate::host::sftp::{Attributes, Entry, Kind};
-pub(crate) use crate::transfer::size;
-pub(crate) use adopt::adopt;
-pub use containers::{ContainerState, OnRecord, list_containers, remove_container};
-pub(crate) use copy::copy;
-pub(crate) use delete::{Deletion, delete};
-pub(crate) use difference::{Comparison, Difference, differences};
 pub use examine::Examination;
-pub(crate) use fork::{Original, fork, fork_once};
-pub(crate) use history::{Saved, history, note};
-pub(crate) use look::{Look, list_files, show_files};
-pub use ports::list_ports;
-pub use prompt::{ask, can_ask, unless_ended};
-pub use proxy::proxy;
-pub(crate) use rename::rename;
 pub use request::{Idle, Named, Request, Task};
-pub use runs::{Listed, list_runs, logs};
-pub use scratch::end_scratch;
-pub use stop::stop;
-pub use visit::check_up;
 
-use ending::Ending;
 use guest::Joined;
-use state::begin;
+use state::Session;
 
 /// Runs one session: connects, and saves at the end. Returns the exit code: the shell's or
 /// command's own, or that of the signal that ended it.
 pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8, Failure> {
     cloud.check_machine()?;
     let is_dry_run = request.options.config.dry_run;
-    let (mut session, listing) = begin(request, cloud, key).await?;
+    let mut session = Session::begin(request, cloud, key).await?;
     if !is_dry_run {
         session.reconciler.hosts().ingress().look_ahead();
     }
-    let mut drive = session.check(listing).await?;
+    let mut drive = session.drive.facts.clone();
     if is_dry_run {
         session.foresee_fork(&mut drive).await?;
     }

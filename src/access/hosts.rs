@@ -9,7 +9,7 @@ use super::own_key;
 use crate::drive::{Contact, HostError, Hosts, NoAnswer, Prepared, RECORD_LIFE, Subnets};
 use crate::ec2::Instance;
 use crate::host::boot::{self, BootOrder, Watch};
-use crate::host::{Closed, MountOrder, Role};
+use crate::host::{CloseReport, Closed, MountOrder, Role};
 use crate::ids::{InstanceId, SessionId, Uuid};
 use crate::ssh::HostKey;
 
@@ -130,6 +130,10 @@ impl Hosts for SshHosts {
                     .to_owned(),
             )
         })
+    }
+
+    fn closed(&self) -> Option<&CloseReport> {
+        self.closed.as_ref()
     }
 
     fn release(&mut self, host: &Instance) {

@@ -19,6 +19,10 @@ use crate::ec2::{self, Ec2};
 use crate::host::{ClientLock, HostEvent};
 use crate::ids::InstanceId;
 
+/// The default lease: how long an instance runs on without a sign of life from here. Longer than a
+/// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
+pub(crate) const LEASE: Duration = Duration::from_mins(15);
+
 /// The pause between two checks whether to renew. A laptop that slept renews at once, not a third
 /// of a lease later: the pause is short, and the clock counts sleep.
 const CHECK: Duration = Duration::from_secs(5);

@@ -1,11 +1,10 @@
 //! `xdrive adopt`: a drive of a snapshot or volume that is none yet.
 
-use super::{Context, key};
-use crate::config::Reach;
+use super::Context;
 use crate::drive::CopySource;
 use crate::failure::Failure;
 use crate::ids::DriveName;
-use crate::session;
+use crate::saves;
 
 /// `xdrive adopt`.
 #[derive(Debug, clap::Args)]
@@ -22,11 +21,11 @@ pub struct Args {
 /// Adopts. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let request = super::request(args.name.clone(), false, Reach::default());
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let names = super::names(&cloud, &paths);
-        let code = session::adopt(request, cloud, key(&paths)?, args.source).await?;
+        let place = super::whole(args.name.clone());
+        let drive = context.drive(&paths, place, false).await?;
+        let names = super::names(&drive.cloud, &paths);
+        let code = saves::adopt(drive, args.source).await?;
         if let Some(names) = names {
             names.add(&args.name);
         }

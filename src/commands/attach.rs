@@ -2,6 +2,7 @@
 
 use super::flags::Reach;
 use super::{Context, connect};
+use crate::config::{Config, Options};
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::session::{Request, Task};
@@ -32,9 +33,19 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach, &paths)?;
+    let config = Config {
+        no_jupyter: true,
+        shared: args.shared,
+        ..Config::default()
+    };
+    let options = Options {
+        config,
+        reach,
+        ..Options::default()
+    };
     let request = Request {
         task: Task::Attach(args.run),
-        ..super::request(args.drive, args.shared, reach)
+        ..Request::of(args.drive, options)
     };
     connect::begin(request, &paths, context)
 }

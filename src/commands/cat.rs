@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use super::flags::Reach;
-use super::{Context, files, key};
+use super::{Context, files};
 use crate::failure::Failure;
 use crate::report;
-use crate::session::{self, Look};
+use crate::visit::{self, Look};
 
 /// `xdrive cat`.
 #[derive(Debug, clap::Args)]
@@ -39,14 +39,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let (drive, paths_there) = files::parsed(&args.places, &format!("{xdrive} cat NAME:PATH"))?;
     let reach = super::reach(args.reach, &paths)?;
     let (place, generation) = drive.split();
-    let request = super::request_in(place, args.shared, reach);
     let look = Look {
         generation,
         paths: paths_there,
     };
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let visitor = || super::visitor(&paths, reach);
         let write = |bytes: &[u8]| report::bytes(true, bytes);
-        session::show_files(request, cloud, key(&paths)?, look, write).await
+        visit::show_files(drive, visitor, look, write).await
     })
 }

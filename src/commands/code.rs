@@ -6,11 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, anyhow};
 
-use super::{Context, key, proxy, ssh_config};
-use crate::config::{Config, SUFFIX};
+use super::{Context, proxy, ssh_config};
+use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
-use crate::session;
+use crate::visit;
 
 /// The program that opens VS Code (its documentation, *Command Line Interface*).
 const PROGRAM: &str = "code";
@@ -38,12 +38,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
              \"Remote-SSH: Connect to Host\" there, with {host}"
         ))
     })?;
-    // What VS Code runs has no flags either: `xdrive proxy`, by the configuration.
-    let reach = Config::read(&paths)?.reach();
-    let request = super::request_in(args.drive, false, reach);
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::check_up(request, cloud, key(&paths)?, PROGRAM).await
+        let drive = context.drive(&paths, args.drive, false).await?;
+        visit::demand_host(&drive, PROGRAM)
     })?;
     ssh_config::ensure(context, &paths)?;
     let opened = Command::new(program)

@@ -10,6 +10,7 @@ use crate::config::{self, Config, GitUser, Options, Paths};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn};
 use crate::report::Report;
+use crate::saves;
 use crate::session::{self, Named, Request};
 use crate::ssh::escape;
 
@@ -72,7 +73,9 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         if !request.options.config.dry_run
             && let Some(of) = request.fork_of.take()
         {
-            let code = fork(&request, &cloud, paths, of).await?;
+            let opening =
+                context.opening(super::whole(drive.clone()), request.options.config.shared);
+            let code = saves::fork_once(opening, cloud.clone(), of).await?;
             if code != 0 {
                 return Ok(code);
             }
@@ -83,17 +86,6 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         }
         Ok(code)
     })
-}
-
-/// Makes the drive of `request`, a fork of `of`, if there is none. Returns the exit code.
-async fn fork(request: &Request, cloud: &Cloud, paths: &Paths, of: DriveAt) -> Result<u8, Failure> {
-    let drive = &request.drive;
-    let fork = super::request(
-        drive.clone(),
-        request.options.config.shared,
-        request.options.reach.clone(),
-    );
-    session::fork_once(fork, cloud.clone(), key(paths)?, of).await
 }
 
 /// The request: flags over configuration.

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::flags::Reach;
-use super::{Context, key, print};
+use super::{Context, print};
 use crate::failure::Failure;
 use crate::ids::{ContainerName, DriveName, InstanceId, MAIN};
 use crate::report::{self, one_line};
-use crate::session::{self, ContainerState, OnRecord};
+use crate::visit::{self, ContainerState, Containers, OnRecord};
 
 /// `xdrive containers`.
 #[derive(Debug, clap::Args)]
@@ -65,13 +65,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach, &paths)?;
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let mut request = super::request(args.drive.clone(), args.shared, reach);
-        request.yes = context.yes;
+        let place = super::whole(args.drive.clone());
+        let opened = context.drive(&paths, place, args.shared).await?;
+        let visitor = || super::visitor(&paths, reach);
         if let Some(name) = &args.remove {
-            return session::remove_container(request, cloud, key(&paths)?, name).await;
+            return visit::remove_container(opened, visitor()?, name).await;
         }
-        let (instance, found) = session::list_containers(request, cloud, key(&paths)?).await?;
+        let Containers { instance, found } = visit::list_containers(opened, visitor).await?;
         let drive = args.drive.as_str();
         let instance = instance.as_ref();
         let id = instance.map(InstanceId::as_str);

@@ -2,13 +2,13 @@
 
 use anyhow::anyhow;
 
-use super::{Context, key};
+use super::Context;
 use crate::cloud::{Cloud, Which};
-use crate::config::Reach;
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveName};
-use crate::session::{self, Original};
+use crate::opener::Drive;
+use crate::saves;
 
 /// `xdrive copy`.
 #[derive(Debug, clap::Args)]
@@ -50,19 +50,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         region: args.from_region,
     });
     let new = args.new.unwrap_or_else(|| args.drive.name.clone());
-    let request = super::request(new, args.shared, Reach::default());
+    let open = |name| context.opening(super::whole(name), args.shared);
     super::block_on(async {
-        let original = Cloud::open(&from, &paths).await?;
-        if original.ec2.region() == region.as_str() {
+        let there = Cloud::open(&from, &paths).await?;
+        if there.ec2.region() == region.as_str() {
             let error = anyhow!("{} is in {region} already", args.drive);
             let hint = "xdrive fork copies within a region; --from-region names another one";
             return Err(Failure::new(Exit::Usage, error).hint(hint));
         }
         let cloud = Cloud::open(&to, &paths).await?;
-        let original = Original {
-            of: args.drive,
-            cloud: original,
-        };
-        session::fork(request, cloud, key(&paths)?, original).await
+        let original = Drive::open(open(args.drive.name), there).await?;
+        let drive = Drive::open(open(new), cloud).await?;
+        saves::fork(drive, &original, args.drive.generation).await
     })
 }

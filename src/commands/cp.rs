@@ -5,14 +5,14 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::anyhow;
 
+use super::Context;
 use super::flags::Reach;
-use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn};
-use crate::session;
 use crate::transfer::place::{InvalidPlaces, Place, order};
 use crate::transfer::{Copying, Order};
+use crate::visit;
 
 /// How it is called.
 pub(crate) const USAGE: &str = "xdrive cp [OPTIONS] SRC… NAME:DST
@@ -57,15 +57,15 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         parsed(&args.places).map_err(|error| usage(error, &args.places, &xdrive))?;
     let reach = super::reach(args.reach, &paths)?;
     let (place, generation) = from.split();
-    let request = super::request_in(place, args.shared, reach);
     let how = Copying {
         verb: "cp",
         ignores_times: args.ignore_times,
         watches: false,
     };
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::copy(request, cloud, key(&paths)?, (generation, order), how).await
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let visitor = || super::visitor(&paths, reach);
+        visit::copy(drive, visitor, generation, order, how).await
     })
 }
 

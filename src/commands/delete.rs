@@ -1,10 +1,9 @@
 //! `xdrive delete`: a drive, or the save of one of its generations.
 
-use super::{Context, key};
-use crate::config::Reach;
+use super::Context;
 use crate::failure::Failure;
 use crate::ids::DriveAt;
-use crate::session::{self, Deletion, Request};
+use crate::saves::{self, Deletion};
 
 /// `xdrive delete`.
 #[derive(Debug, clap::Args)]
@@ -24,16 +23,13 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let DriveAt { name, generation } = args.drive;
-    let request = Request {
-        yes: context.yes,
-        ..super::request(name, args.shared, Reach::default())
-    };
     let what = generation.map_or(Deletion::Whole, Deletion::Of);
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let names = super::names(&cloud, &paths);
-        let goes = matches!(what, Deletion::Whole).then(|| request.drive.clone());
-        let code = session::delete(request, cloud, key(&paths)?, what).await?;
+        let place = super::whole(name.clone());
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let names = super::names(&drive.cloud, &paths);
+        let goes = matches!(what, Deletion::Whole).then_some(name);
+        let code = saves::delete(drive, what).await?;
         if let (Some(names), Some(drive)) = (names, goes) {
             names.remove(&drive);
         }

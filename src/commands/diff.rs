@@ -8,11 +8,12 @@ use serde::Serialize;
 
 use super::files::{kind, printable};
 use super::flags::Reach;
-use super::{Context, block_on, key, print};
+use super::{Context, block_on, print};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn, Generation};
 use crate::report;
-use crate::session::{self, Attributes, Comparison, Difference, Kind, size};
+use crate::transfer::size;
+use crate::visit::{self, Attributes, Comparison, Difference, Kind};
 
 /// `xdrive diff`.
 #[derive(Debug, clap::Args)]
@@ -75,10 +76,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         Failure::new(Exit::Usage, error).hint(hint)
     })?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request_in(args.before.split().0, args.shared, reach);
+    let place = args.before.split().0;
     let found = block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::differences(request, cloud, key(&paths)?, comparison).await
+        let drive = context.drive(&paths, place, args.shared).await?;
+        visit::differences(drive, || super::visitor(&paths, reach), comparison).await
     })?;
     if args.json {
         let rows: Vec<Row> = found.iter().map(row).collect();

@@ -7,13 +7,13 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Context, block_on, key, print};
+use super::{Context, block_on, print};
 use crate::config::{Reach, SUFFIX};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn};
 use crate::report::{self, one_line};
-use crate::session::{self, Attributes, Entry, Kind, Look};
 use crate::transfer::place::Place;
+use crate::visit::{self, Attributes, Entry, Kind, Look};
 
 /// A file, as `ls --json` prints it (`src/cli/schemas/files.json`).
 #[derive(Debug, Serialize)]
@@ -80,14 +80,13 @@ pub(super) fn list(
     let xdrive = context.which(&paths)?.command(&paths);
     let (drive, folders) = parsed(&[place.to_owned()], &format!("{xdrive} ls NAME:PATH"))?;
     let (place, generation) = drive.split();
-    let request = super::request_in(place, shared, reach);
     let look = Look {
         generation,
         paths: folders,
     };
     let found = block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::list_files(request, cloud, key(&paths)?, look).await
+        let drive = context.drive(&paths, place, shared).await?;
+        visit::list_files(drive, || super::visitor(&paths, reach), look).await
     })?;
     if json {
         let rows: Vec<Row> = found.iter().map(row).collect();

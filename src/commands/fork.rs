@@ -1,10 +1,10 @@
 //! `xdrive fork`: a new drive that begins as another one was.
 
-use super::{Context, key};
-use crate::config::Reach;
+use super::Context;
 use crate::failure::Failure;
 use crate::ids::{DriveAt, DriveName};
-use crate::session::{self, Original};
+use crate::opener::Drive;
+use crate::saves;
 
 /// `xdrive fork`.
 #[derive(Debug, clap::Args)]
@@ -27,15 +27,13 @@ pub struct Args {
 /// Forks. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let request = super::request(args.new.clone(), args.shared, Reach::default());
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         let names = super::names(&cloud, &paths);
-        let original = Original {
-            of: args.drive,
-            cloud: cloud.clone(),
-        };
-        let code = session::fork(request, cloud, key(&paths)?, original).await?;
+        let open = |name| context.opening(super::whole(name), args.shared);
+        let original = Drive::open(open(args.drive.name), cloud.clone()).await?;
+        let drive = Drive::open(open(args.new.clone()), cloud).await?;
+        let code = saves::fork(drive, &original, args.drive.generation).await?;
         if let Some(names) = names {
             names.add(&args.new);
         }

@@ -16,19 +16,17 @@ use serde::Serialize;
 
 use super::list;
 use super::list::Entry;
-use super::{Context, flags, key};
+use super::{Context, flags};
 use crate::cloud::Cloud;
-use crate::config::Reach;
 use crate::config::quantity::{self, Invalid};
 use crate::drive::tags;
 use crate::ec2::{self, Instance, InstanceState, Ownership, Tags, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
+use crate::opener::unless_ended;
 use crate::report::{self, Report, Text, one_line};
-use crate::session;
-use crate::session::finish::{self, Finished};
 use crate::signals::Signals;
-use crate::ssh::UserKey;
+use crate::visit::{self, Finished, Visitor};
 
 use groups::GroupAccount;
 
@@ -69,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let reach = super::reach(args.reach.clone(), &paths)?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        gc(args, &cloud, (&key(&paths)?, &reach)).await
+        gc(args, &cloud, &super::visitor(&paths, reach)?).await
     })
 }
 
@@ -104,7 +102,7 @@ struct Account {
 }
 
 /// Cleans up. Returns the exit code: that of a signal, else of the worst failure, else 0.
-async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Result<u8, Failure> {
+async fn gc(args: &Args, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure> {
     let failures = Failures {
         report: Report::stderr(),
         json: args.json,
@@ -137,9 +135,8 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
             (Err(error), _) => left_alone(format!("not a drive's name: {error}")),
             (_, Some(until)) => left_alone(format!("in use until {until:.0}")),
             (Ok(drive), None) => {
-                let access = (key.clone(), reach.clone());
                 let is_own = ownership == Ownership::Own;
-                finish_drive(drive, cloud, access, args, is_own).await
+                finish_drive(drive, cloud, visitor.clone(), args, is_own).await
             }
         };
         if let Some(failure) = &finished.failure {
@@ -161,7 +158,7 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
         }
     }
     // Print what was done, even if the list fails.
-    let listing = session::unless_ended(&mut signals, &failures.report, list::entries(cloud));
+    let listing = unless_ended(&mut signals, &failures.report, list::entries(cloud));
     let entries = match listing.await {
         Ok(Ok(entries)) => entries,
         Ok(Err(failure)) => {
@@ -212,13 +209,13 @@ async fn gc(args: &Args, cloud: &Cloud, (key, reach): (&UserKey, &Reach)) -> Res
 async fn finish_drive(
     drive: DriveName,
     cloud: &Cloud,
-    access: (UserKey, Reach),
+    visitor: Visitor,
     args: &Args,
     is_own: bool,
 ) -> Finished {
     // Saving is safe for everybody's drive; old snapshots may be a colleague's.
     let keep = args.keep_last.map(usize::from).filter(|_| is_own);
-    let finished = finish::finish_drive(drive, cloud, access, keep, args.dry_run).await;
+    let finished = visit::finish_drive(drive, cloud, visitor, keep, args.dry_run).await;
     finished.unwrap_or_else(|failure| Finished {
         failure: Some(failure),
         ..left_alone("not finished".to_owned())

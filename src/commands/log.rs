@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Context, key, print};
-use crate::config::Reach;
+use super::{Context, print};
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::SnapshotState;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::report::{self, one_line};
-use crate::session::{self, Saved};
+use crate::saves::{self, Saved};
+use crate::transfer::size;
 
 /// `xdrive log`.
 #[derive(Debug, clap::Args)]
@@ -77,10 +77,10 @@ struct Row {
 /// Shows the generations. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let request = super::request(args.drive, args.shared, Reach::default());
     let rows: Vec<Row> = super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let saved = session::history(request, cloud, key(&paths)?).await?;
+        let place = super::whole(args.drive);
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let saved = saves::history(drive).await?;
         Ok(saved.iter().map(row).collect())
     })?;
     if args.json {
@@ -131,7 +131,7 @@ fn text(rows: &[Row]) -> String {
         let cost = row
             .dollars
             .map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.2}"));
-        let differs = row.differs.map_or_else(|| "-".to_owned(), session::size);
+        let differs = row.differs.map_or_else(|| "-".to_owned(), size);
         let kind = match (row.state, row.number) {
             ("completed", Some(number)) => format!("checkpoint {number}"),
             ("completed", None) => row.kind.to_owned(),

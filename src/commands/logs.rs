@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use super::Context;
 use super::flags::Reach;
-use super::{Context, key};
 use crate::config::quantity;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::report;
-use crate::session;
+use crate::visit::{self, Wanted};
 
 /// `xdrive logs`.
 #[derive(Debug, clap::Args)]
@@ -46,10 +46,15 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request(args.drive, args.shared, reach);
-    let which = (args.run, args.since, args.follow);
+    let wanted = Wanted {
+        run: args.run,
+        since: args.since,
+        follows: args.follow,
+    };
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::logs(request, cloud, key(&paths)?, which, report::bytes).await
+        let place = super::whole(args.drive);
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let visitor = super::visitor(&paths, reach)?;
+        visit::logs(drive, visitor, wanted, report::bytes).await
     })
 }

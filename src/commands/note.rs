@@ -1,12 +1,11 @@
 //! `xdrive note`: a note on a generation.
 
-use super::{Context, key};
-use crate::config::Reach;
+use super::Context;
 use crate::drive::tags::Note;
 use crate::failure::Failure;
 use crate::ids::DriveAt;
 use crate::report::Report;
-use crate::session;
+use crate::saves;
 
 /// `xdrive note`.
 #[derive(Debug, clap::Args)]
@@ -30,11 +29,10 @@ pub struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let DriveAt { name, generation } = args.drive;
-    let request = super::request(name.clone(), args.shared, Reach::default());
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let wanted = (generation, args.note);
-        let noted = session::note(request, cloud, key(&paths)?, wanted).await?;
+        let place = super::whole(name.clone());
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let noted = saves::note(drive, generation, &args.note).await?;
         Report::stderr().note(&format!("the note is on generation {noted} of {name}"));
         Ok(0)
     })

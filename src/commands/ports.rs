@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::flags::Reach;
-use super::{Context, key, print};
+use super::{Context, print};
 use crate::failure::Failure;
 use crate::ids::{ContainerName, DriveIn, DriveName, InstanceId, MAIN};
 use crate::report;
-use crate::session::{self, Listener};
+use crate::visit::{self, Listener, Ports};
 
 /// `xdrive ports`.
 #[derive(Debug, clap::Args)]
@@ -63,10 +63,15 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let reach = super::reach(args.reach, &paths)?;
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let xdrive = cloud.command.clone();
-        let request = super::request_in(args.drive.clone(), args.shared, reach);
-        let (instance, ports) = session::list_ports(request, cloud, key(&paths)?).await?;
+        let drive = context
+            .drive(&paths, args.drive.clone(), args.shared)
+            .await?;
+        let xdrive = drive.cloud.command.clone();
+        let visitor = super::visitor(&paths, reach)?;
+        let Ports {
+            instance,
+            listeners: ports,
+        } = visit::list_ports(drive, visitor).await?;
         if args.json {
             let rows = ports
                 .iter()

@@ -4,13 +4,13 @@ use std::io::IsTerminal as _;
 
 use anyhow::anyhow;
 
+use super::Context;
 use super::flags::Reach;
-use super::{Context, key};
 use crate::config::{KnownHosts, SUFFIX};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName, InvalidDriveIn, InvalidName};
 use crate::report;
-use crate::session;
+use crate::visit;
 
 /// `xdrive proxy`.
 #[derive(Debug, clap::Args)]
@@ -50,11 +50,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     // What it prints is amid the client's own words.
     report::set_quiet(true);
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request_in(args.drive, args.shared, reach);
     let known = KnownHosts::of(&paths);
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::proxy(request, cloud, key(&paths)?, known).await
+        let drive = context.drive(&paths, args.drive, args.shared).await?;
+        visit::proxy(drive, super::visitor(&paths, reach)?, known).await
     })
 }
 

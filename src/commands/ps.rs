@@ -8,15 +8,15 @@ use tokio::task::LocalSet;
 
 use super::flags::Reach;
 use super::gc::worse;
-use super::{Context, key, print};
+use super::{Context, print};
 use crate::cloud::Cloud;
 use crate::drive::tags;
 use crate::ec2::Ownership;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, MAIN};
+use crate::opener::{Drive, Opening};
 use crate::report::{self, one_line};
-use crate::session::{self, Listed, Request};
-use crate::ssh::UserKey;
+use crate::visit::{self, Listed, Visitor};
 
 /// `xdrive ps`.
 #[derive(Debug, clap::Args)]
@@ -84,15 +84,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let reach = super::reach(args.reach.clone(), &paths)?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let request = |drive| super::request(drive, args.shared, reach.clone());
-        let key = key(&paths)?;
+        let opening = |drive| context.opening(super::whole(drive), args.shared);
+        let visitor = super::visitor(&paths, reach)?;
         if let Some(drive) = args.drive.clone() {
-            let listed = session::list_runs(request(drive.clone()), cloud.clone(), key).await?;
+            let listed = runs(opening(drive.clone()), cloud.clone(), visitor).await?;
             return shown(&[(drive, listed)], args, &cloud);
         }
         let drives = up(&cloud, args.shared).await?;
-        let requests = drives.into_iter().map(request);
-        let (listed, failures) = of_each(requests, &cloud, &key).await;
+        let openings = drives.into_iter().map(opening);
+        let (listed, failures) = of_each(openings, &cloud, &visitor).await;
         let mut worst = None;
         for failure in &failures {
             report::error(&failure.shown(args.json, failure.exit.code()));
@@ -106,20 +106,25 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// The runs of the drive of each request, and the failures of those that cannot be listed. Hosts are
-/// asked side by side: one that does not answer keeps none of the others waiting.
+/// The runs of a drive.
+async fn runs(opening: Opening, cloud: Cloud, visitor: Visitor) -> Result<Listed, Failure> {
+    visit::list_runs(Drive::open(opening, cloud).await?, visitor).await
+}
+
+/// The runs of each of these drives, and the failures of those that cannot be listed. Hosts are asked
+/// side by side: one that does not answer keeps none of the others waiting.
 async fn of_each(
-    requests: impl Iterator<Item = Request>,
+    openings: impl Iterator<Item = Opening>,
     cloud: &Cloud,
-    key: &UserKey,
+    visitor: &Visitor,
 ) -> (Vec<(DriveName, Listed)>, Vec<Failure>) {
     let (mut listed, mut failures) = (Vec::new(), Vec::new());
     // A session's parts stay on one thread.
     let local = LocalSet::new();
-    let asked: Vec<_> = requests
-        .map(|request| {
-            let drive = request.drive.clone();
-            let listing = session::list_runs(request, cloud.clone(), key.clone());
+    let asked: Vec<_> = openings
+        .map(|opening| {
+            let drive = opening.place.drive.clone();
+            let listing = runs(opening, cloud.clone(), visitor.clone());
             (drive, local.spawn_local(listing))
         })
         .collect();

@@ -1,10 +1,11 @@
 //! `xdrive rename`: another name for a drive.
 
-use super::{Context, key};
-use crate::config::Reach;
-use crate::failure::Failure;
+use anyhow::anyhow;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-use crate::session;
+use crate::saves;
 
 /// `xdrive rename`.
 #[derive(Debug, clap::Args)]
@@ -25,15 +26,19 @@ pub struct Args {
 }
 
 /// Renames. Returns the exit code.
-pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let request = super::request(args.drive, args.shared, Reach::default());
+    if args.drive == args.to {
+        let error = anyhow!("{} has that name", args.to);
+        return Err(Failure::new(Exit::Usage, error).hint("the second name is the new one"));
+    }
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        let (names, drive) = (super::names(&cloud, &paths), request.drive.clone());
-        let code = session::rename(request, cloud, key(&paths)?, args.to.clone()).await?;
+        let place = super::whole(args.drive.clone());
+        let drive = context.drive(&paths, place, args.shared).await?;
+        let names = super::names(&drive.cloud, &paths);
+        let code = saves::rename(drive, args.to.clone()).await?;
         if let Some(names) = names {
-            names.remove(&drive);
+            names.remove(&args.drive);
             names.add(&args.to);
         }
         Ok(code)

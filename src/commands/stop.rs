@@ -1,10 +1,12 @@
 //! `xdrive stop`: saves a drive from anywhere.
 
+use super::Context;
 use super::flags::Reach;
-use super::{Context, key};
+use crate::cloud::Cloud;
 use crate::failure::Failure;
 use crate::ids::DriveName;
-use crate::session;
+use crate::opener::{Drive, Opening};
+use crate::visit::{self, Visitor};
 
 /// `xdrive stop`.
 #[derive(Debug, clap::Args)]
@@ -31,18 +33,26 @@ pub struct Args {
 }
 
 /// Saves the drive. Returns the exit code.
-pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let reach = super::reach(args.reach, &paths)?;
-    let mut request = super::request(args.drive, args.shared, reach);
-    request.options.config.json = args.json;
+    let reach = super::reach(args.reach.clone(), &paths)?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let (names, drive) = (super::names(&cloud, &paths), request.drive.clone());
-        let code = session::stop(request, cloud, key(&paths)?).await?;
+        let names = super::names(&cloud, &paths);
+        let code = stop(args, cloud, super::visitor(&paths, reach)?).await?;
         if let Some(names) = names {
-            names.add(&drive);
+            names.add(&args.drive);
         }
         Ok(code)
     })
+}
+
+/// Saves the drive of `cloud`, whose host `visitor` visits. Returns the exit code.
+pub async fn stop(args: &Args, cloud: Cloud, visitor: Visitor) -> Result<u8, Failure> {
+    let opening = Opening {
+        shared: args.shared,
+        json: args.json,
+        ..Opening::new(super::whole(args.drive.clone()))
+    };
+    visit::stop(Drive::open(opening, cloud).await?, visitor).await
 }

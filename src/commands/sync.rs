@@ -4,13 +4,13 @@ use std::ffi::OsString;
 
 use anyhow::anyhow;
 
+use super::Context;
 use super::flags::Reach;
-use super::{Context, key};
 use crate::config::SUFFIX;
 use crate::failure::{Exit, Failure};
-use crate::session;
 use crate::transfer::place::{InvalidPlaces, Place};
 use crate::transfer::{Copying, Order, Sync};
+use crate::visit;
 
 /// `xdrive sync`.
 #[derive(Debug, clap::Args)]
@@ -85,7 +85,6 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         return Err(usage(anyhow!("{folder} is no folder on this computer")));
     }
     let reach = super::reach(args.reach, &paths)?;
-    let request = super::request_in(drive, args.shared, reach);
     let sync = Sync {
         deletes: args.delete,
     };
@@ -96,7 +95,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         watches: args.watch,
     };
     super::block_on(async {
-        let cloud = context.open(&paths).await?;
-        session::copy(request, cloud, key(&paths)?, (None, order), how).await
+        let drive = context.drive(&paths, drive, args.shared).await?;
+        let visitor = || super::visitor(&paths, reach);
+        visit::copy(drive, visitor, None, order, how).await
     })
 }

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::ec2::Instance;
-use crate::host::{Closed, MountOrder, Mounted};
+use crate::host::{CloseReport, Closed, MountOrder, Mounted};
 use crate::ids::{GroupId, InstanceId, SessionId, Uuid, VolumeId};
 
 use super::host_error::HostError;
@@ -171,6 +171,11 @@ pub trait Hosts {
 
     /// Closes: latches, commits, stops, unmounts. Succeeds at once on a closed host.
     fn close(&mut self, host: &Instance) -> impl Future<Output = Result<Closed, HostError>>;
+
+    /// The report of the last close, if there was one.
+    fn closed(&self) -> Option<&CloseReport> {
+        None
+    }
 
     /// Releases a host that is being terminated, or that another session has.
     fn release(&mut self, host: &Instance);

@@ -5,7 +5,6 @@
 //! volume's zone only with `--leave-zone`, and launches on demand only if a flag or an answer
 //! allows it.
 
-use super::preflight::DriveFacts;
 use super::state::Session;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
@@ -13,6 +12,7 @@ use crate::drive::{Goal, Outcome};
 use crate::ec2::{Market, Zone};
 use crate::failure::Failure;
 use crate::launch::terms::{stays_on_spot, terms};
+use crate::opener::DriveFacts;
 use crate::signals::End;
 
 /// The question if there is no spot capacity.
@@ -32,7 +32,7 @@ impl Session {
             (&drive.host, &options.launch.requirements)
             && !types.contains(&host.instance_type)
         {
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "{} is up on {}: {} is for its next launch",
                 self.request.drive,
                 host.instance_type,
@@ -53,7 +53,7 @@ impl Session {
         let request = &self.request;
         let is_new = self.begins_anew(drive);
         let drive = (&request.drive, &drive.settings);
-        terms(&request.options, drive, is_new, &self.cloud)
+        terms(&request.options, drive, is_new, &self.drive.cloud)
     }
 
     /// Begins to choose what to launch in these `markets`; if `lazily`, only once a launch is due.
@@ -65,7 +65,7 @@ impl Session {
             markets: markets.to_vec(),
             ..terms.clone()
         };
-        let ec2 = self.cloud.ec2.clone();
+        let ec2 = self.drive.cloud.ec2.clone();
         let look = move || {
             let (ec2, terms) = (ec2.clone(), terms.clone());
             async move { pools::look(&ec2, &terms).await }
@@ -110,7 +110,7 @@ impl Session {
         };
         // The end of that run has saved the drive.
         if let Some(zone) = lack.zone {
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "there is no capacity in {zone}: {} goes on from its snapshot, in any zone",
                 self.request.drive
             ));
@@ -134,7 +134,7 @@ impl Session {
             match lack.zone {
                 Some(zone) if may_leave => {
                     may_leave = false;
-                    self.report.print(&format!(
+                    self.drive.report.print(&format!(
                         "there is no capacity in {zone}: {} is saved as a snapshot, and goes on in \
                          any zone",
                         self.request.drive
@@ -149,8 +149,8 @@ impl Session {
                 }
                 _ if may_ask && !lack.on_demand => {
                     may_ask = false;
-                    self.report.print(ON_DEMAND);
-                    if !self.ask(QUESTION, false).await {
+                    self.drive.report.print(ON_DEMAND);
+                    if !self.drive.ask(QUESTION, false).await {
                         return (outcome, asked);
                     }
                     // That holds for the whole session.
@@ -184,7 +184,7 @@ impl Session {
             None => Market::OnDemand,
         };
         terms.markets = vec![market];
-        self.report.print(&format!(
+        self.drive.report.print(&format!(
             "going on among the types that the free tier has, {market}; --free (free = true in the \
              configuration) begins with them"
         ));

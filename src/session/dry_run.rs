@@ -6,11 +6,8 @@
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::fork::demand_fork;
-use super::preflight::DriveFacts;
 use super::start::{Asked, first_image};
 use super::state::Session;
-use super::{outcome, progress};
 use crate::drive::plan::{Next, Step, Waiting};
 use crate::drive::pools;
 use crate::drive::stuck::Head;
@@ -24,6 +21,7 @@ use crate::launch::cost::dollars;
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::Offers;
+use crate::opener::{DriveFacts, demand_fork, doing, run_failure, waiting};
 use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
@@ -119,10 +117,11 @@ impl Session {
         let Some(of) = self.request.fork_of.clone() else {
             return Ok(());
         };
-        let (drive, command) = (&self.request.drive, &self.cloud.command);
-        let parts = (&*found.volumes, &*found.snapshots);
-        demand_fork(drive, parts, &of, &self.cloud).await?;
-        self.report
+        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
+        let cloud = &self.drive.cloud;
+        demand_fork(drive, &found.volumes, &found.snapshots, &of, cloud).await?;
+        self.drive
+            .report
             .print(&format!("this would work on {drive}, a fork of {of}"));
         let is_there = found.host.is_some()
             || found.volumes_left().next().is_some()
@@ -130,7 +129,7 @@ impl Session {
         if is_there {
             return Ok(());
         }
-        found.snapshots = self.cloud.ec2.snapshots(&of.name).await?;
+        found.snapshots = self.drive.cloud.ec2.snapshots(&of.name).await?;
         let original = found.newest_readable(of.generation);
         let Some(original) = original.map(|(_, original)| original.clone()) else {
             let error = anyhow!("there is no snapshot of {of}");
@@ -169,8 +168,13 @@ impl Session {
                 next => next,
             },
         };
-        let zone = match next.map_err(outcome::run_failure)? {
-            Next::Stuck(stuck) => return self.report_outcome(Outcome::Stuck(stuck)).map(|()| 0),
+        let zone = match next.map_err(run_failure)? {
+            Next::Stuck(stuck) => {
+                return self
+                    .drive
+                    .report_outcome(&mut self.reconciler, Outcome::Stuck(stuck))
+                    .map(|()| 0);
+            }
             Next::Busy(id) => {
                 preview.line(&format!(
                     "{drive} is in use on {}: joins it there",
@@ -181,7 +185,7 @@ impl Session {
                 return preview.print(json);
             }
             Next::Wait(what, _) => {
-                let wait = progress::waiting(&what);
+                let wait = waiting(&what);
                 preview.first(&wait, wait.clone());
                 None
             }
@@ -197,14 +201,14 @@ impl Session {
                         preview.action = "use";
                         self.container_image(found, &mut preview)?;
                         for step in steps {
-                            preview.line(&format!("  {}", progress::doing(&step, &drive)));
+                            preview.line(&format!("  {}", doing(&step, &drive)));
                             preview.steps.push(step.to_string());
                         }
                         return preview.print(json);
                     }
                     None => {
                         for step in steps {
-                            preview.first(&progress::doing(&step, &drive), step.to_string());
+                            preview.first(&doing(&step, &drive), step.to_string());
                         }
                         zone_of(self.request.options.config.from.as_ref(), found)
                     }
@@ -226,12 +230,15 @@ impl Session {
         preview: &mut Preview,
     ) -> Result<(), Failure> {
         let terms = self.terms_of(found)?;
-        let chosen = pools::look(&self.cloud.ec2, &terms)
+        let chosen = pools::look(&self.drive.cloud.ec2, &terms)
             .await
             .map_err(|error| {
                 refused(
                     error,
-                    &format!("{} connect {}", self.cloud.command, self.request.drive),
+                    &format!(
+                        "{} connect {}",
+                        self.drive.cloud.command, self.request.drive
+                    ),
                 )
             })?;
         let there = self.reconciler.placement().zone.clone();
@@ -244,13 +251,13 @@ impl Session {
         }
         let subnets = self.reconciler.hosts().ingress().network().await;
         let zone = zone.as_ref().or(there.as_ref());
-        let subnets = subnets.map_err(|error| outcome::run_failure(error.into()))?;
+        let subnets = subnets.map_err(|error| run_failure(error.into()))?;
         let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
         // As at a launch: one zone whose instances can be reached is enough.
         let reached = |place: Option<&Zone>| subnets.place(zone.or(place));
         if !zones.clone().any(|place| reached(place).is_ok()) {
             let places = zones.try_for_each(|place| reached(place).map(drop));
-            places.map_err(|error| outcome::run_failure(error.into()))?;
+            places.map_err(|error| run_failure(error.into()))?;
         }
         if let Some(asked) = subnets.asked() {
             preview.line(&asked);
@@ -258,7 +265,12 @@ impl Session {
         if let Some(warning) = subnets.warning() {
             preview.line(warning);
         }
-        let size = self.request.options.launch.size.unwrap_or(self.cloud.size);
+        let size = self
+            .request
+            .options
+            .launch
+            .size
+            .unwrap_or(self.drive.cloud.size);
         // `check_request` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();
         let offers = Offers::of(
@@ -287,8 +299,8 @@ impl Session {
         let (asked, unless) = match asked {
             Some(asked) => (asked, ", unless it was made from that"),
             None if named.is_some() => return Ok(()),
-            None if self.begins_anew(found) => (Asked::Here(&self.cloud.image), ""),
-            None => match first_image(request, &found.settings, &self.cloud.image) {
+            None if self.begins_anew(found) => (Asked::Here(&self.drive.cloud.image), ""),
+            None => match first_image(request, &found.settings, &self.drive.cloud.image) {
                 Ok(asked @ Asked::Tag(_)) => (asked, ", if it has none yet"),
                 // Whether it has none yet is known once it is mounted.
                 Ok(Asked::Here(_)) | Err(_) => return Ok(()),
@@ -326,7 +338,7 @@ impl Session {
 
     /// Adds what the drive would be made from, in a line.
     fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>, preview: &mut Preview) {
-        let (request, cloud) = (&self.request, &self.cloud);
+        let (request, cloud) = (&self.request, &self.drive.cloud);
         let drive = &self.request.drive;
         let wanted = request.options.launch.size.unwrap_or(0);
         let is_chosen = |head: Head| {

@@ -5,46 +5,49 @@
 
 use std::time::Duration;
 
-use super::preflight::DriveFacts;
-use super::reconnect::in_words;
-use super::request::{DETACHED_LEASE, LEASE};
+use super::request::DETACHED_LEASE;
 use super::state::Session;
+use crate::access::lease::LEASE;
+use crate::attached::in_words;
 use crate::cloud::Place;
 use crate::drive::pools::{Requirements, Terms};
 use crate::drive::tags;
 use crate::ec2::{GibiBytes, Market, Ownership, snapshot_cents};
 use crate::launch::cost::dollars;
+use crate::opener::DriveFacts;
 use crate::report::Text;
 
 impl Session {
     /// Explains a session in four lines, if this is a shell on the caller's first drive on AWS.
     pub(super) async fn explain_first(&self, found: &DriveFacts) {
-        let is_aws = matches!(self.cloud.place, Place::Aws | Place::Endpoint);
+        let is_aws = matches!(self.drive.cloud.place, Place::Aws | Place::Endpoint);
         let is_new = found.host.is_none() && found.volumes.is_empty() && found.snapshots.is_empty();
         let is_shell = self.request.is_shell();
         let Some(terms) = self.terms.as_ref().filter(|_| is_aws && is_new && is_shell) else {
             return;
         };
         // A list that is denied is reported by what needs it.
-        let Ok((instances, volumes, snapshots)) = self.cloud.ec2.everything().await else {
+        let Ok((instances, volumes, snapshots)) = self.drive.cloud.ec2.everything().await else {
             return;
         };
         let instances = instances.iter().map(|instance| &instance.tags);
         let volumes = volumes.iter().map(|volume| &volume.tags);
         let snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
         let mut all = instances.chain(volumes).chain(snapshots);
-        if all.any(|tags| Ownership::of(tags::owner(tags), &self.owner) != Ownership::Other) {
+        if all.any(|tags| {
+            Ownership::of(tags::owner(tags), &self.drive.identity.owner) != Ownership::Other
+        }) {
             return;
         }
         let options = &self.request.options;
-        let size = options.launch.size.unwrap_or(self.cloud.size);
+        let size = options.launch.size.unwrap_or(self.drive.cloud.size);
         let words = explanation(
             self.request.drive.as_str(),
             terms,
             size,
             options.config.keep.map(|it| it.0),
         );
-        self.report.print(&Text::block(&words));
+        self.drive.report.print(&Text::block(&words));
     }
 }
 

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 
 use super::container::ContainerSession;
 use super::local_ports::{EXACT, busy, jupyter_port};
-use super::monitor::{Output, SharedReconciler};
 use super::state::Parts;
+use crate::attached::{Output, SharedReconciler};
 use crate::config::{Forwarding, Options};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};

@@ -9,38 +9,25 @@ use std::mem::take;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::container::{self, Connections, ContainerSession};
-use super::ending::Ending;
 use super::local_ports::jupyter_place;
-use super::prompt::unless_ended;
 use super::request::Idle;
-use super::room::Growth;
 use super::start::start_named;
 use super::state::Session;
+use crate::attached::{Awaited, wait_for_container};
 use crate::drive::HostError;
 use crate::drive::reconcile::Holder;
 use crate::drive::tags::{self, Note, Record, VolumeTags};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::Mounted;
 use crate::host::container::Container;
 use crate::host::room::Room;
+use crate::opener::{Ending, Growth, unless_ended};
 use crate::report::Text;
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
-
-/// The interval between two checks whether the container runs.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// How long the leading session may take to start the container: an image of many gigabytes over a
-/// slow line.
-const START: Duration = Duration::from_mins(30);
-
-/// How long the host may be without a leading session before this one gives up as a guest: at least
-/// two checks over a line of 300 ms.
-const LEADERLESS: Duration = Duration::from_secs(5);
 
 /// The interval between two checks whether the sessions that cannot be joined are over.
 const WAIT: Duration = Duration::from_secs(5);
@@ -58,15 +45,6 @@ pub(super) enum Joined {
 /// A running container, the connections into it, and the drive's free room if the host knows it.
 pub(super) type Entry = (Container, Connections, Option<Room>);
 
-/// The result of waiting for the container.
-pub(super) enum Awaited {
-    /// It runs; with the drive's free room if the host knows it.
-    Runs(Box<Container>, Option<Room>),
-    /// The leading session is over.
-    Over,
-    Ended(Ending),
-}
-
 impl Session {
     /// Joins the session of `holder`. Fails with `--no-join`, for another caller's drive, and if one of
     /// the two saves nothing.
@@ -75,29 +53,24 @@ impl Session {
             || self.request.options.config.discard
             || holder.discards
         {
-            return Err(self.busy(holder));
+            return Err(self.drive.busy(holder));
         }
-        let found = self.cloud.ec2.instance(&holder.instance).await?;
+        let found = self.drive.cloud.ec2.instance(&holder.instance).await?;
         let Some(host) = found.map(Box::new) else {
             return Ok(Joined::Over);
         };
-        self.check_owner(
-            tags::owner(&host.tags),
-            true,
-            self.request.options.config.shared,
-        )?;
+        self.drive.check_owner(tags::owner(&host.tags), true)?;
         self.refuse_head(holder)?;
         if let Some(why) = self.reconciler.hosts().key_refusal(&host.id) {
             let why = why.to_owned();
             return self.wait_outside(&host, &why).await;
         }
-        let owner = self.owner.clone();
-        let entry = match self.attach_as_guest(&host, &owner).await {
+        let entry = match self.attach_as_guest(&host).await {
             Ok(entry) => entry,
             Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
             Err(error) => return Err(anyhow::Error::new(error).into()),
         };
-        self.report.print(&format!(
+        self.drive.report.print(&format!(
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
@@ -105,7 +78,7 @@ impl Session {
         let is_new = self.request.named.is_some() && entry.is_none();
         let has_typed = self.report_idle_flags(&host, !is_new);
         if !is_new && !has_typed && !self.request.places().are_kept() {
-            self.report.print(
+            self.drive.report.print(
                 "the container is that session's, and keeps the mounts and the Docker that it has",
             );
         }
@@ -113,11 +86,14 @@ impl Session {
             Some((container, connections, room)) => {
                 (Awaited::Runs(Box::new(container), room), Some(connections))
             }
-            None => (self.wait_for_container(&host).await, None),
+            None => (
+                wait_for_container(&mut self.drive, self.reconciler.hosts(), &host).await,
+                None,
+            ),
         };
         let ending = match awaited {
             Awaited::Runs(container, room) => {
-                self.warn_if_full(room, Growth::AfterThisSession);
+                self.drive.warn_if_full(room, Growth::AfterThisSession);
                 match self.the_container(&host, *container).await {
                     Ok(Ok(container)) => {
                         match self.enter_as_guest(&host, container, connections).await {
@@ -145,7 +121,7 @@ impl Session {
         if self.request.options.config.from.is_none() {
             return Ok(());
         }
-        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
         let error = anyhow!(
             "{drive} is in use by {} since {}, and --from is for one that nobody uses",
             holder.owner,
@@ -162,14 +138,14 @@ impl Session {
         let Idle { launch, container } = &mut self.request.idle;
         let drive = &self.request.drive;
         if let Some(flags) = listed(&take(launch)) {
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "{flags} for a launch: {drive} is up on {}, and nothing changes now",
                 host.instance_type
             ));
         }
         let flags = listed(container).filter(|_| has_container);
         if let Some(flags) = &flags {
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "{flags} for who starts the container, which runs as another session wanted it"
             ));
         }
@@ -181,11 +157,11 @@ impl Session {
         let Some(note) = &self.request.options.config.note else {
             return;
         };
-        let (drive, command) = (&self.request.drive, &self.cloud.command);
+        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
         if let Err(why) = self.write_note(host, note).await {
             // Nor if this session is the one that saves.
             self.reconciler.forget_note();
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "the note is not recorded, {why}; {command} note {drive} TEXT does that"
             ));
         }
@@ -194,7 +170,7 @@ impl Session {
     /// Writes `note` on the volume that is mounted on `host`, unless another one is there. The error is
     /// why not, in words.
     async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
-        let ec2 = &self.cloud.ec2;
+        let ec2 = &self.drive.cloud.ec2;
         let volumes = ec2.volumes(&self.request.drive).await;
         let volumes = volumes.map_err(|error| error.to_string())?;
         let mounted = volumes.iter().find(|it| {
@@ -228,74 +204,26 @@ impl Session {
             let host = host.id.of(&self.request.drive);
             return Err(anyhow!("the connection to {host} was lost").into());
         };
-        let starting = start_named(&self.request, named, scripts, &self.report);
-        match unless_ended(&mut self.signals, &self.report, Box::pin(starting)).await {
+        let starting = start_named(&self.request, named, scripts, &self.drive.report);
+        match unless_ended(
+            &mut self.drive.signals,
+            &self.drive.report,
+            Box::pin(starting),
+        )
+        .await
+        {
             Ok(started) => started.map(Ok),
             Err(end) => Ok(Err(Ending::Asked(end))),
         }
     }
 
-    /// Waits until the leading session has started the main container.
-    pub(super) async fn wait_for_container(&mut self, host: &Instance) -> Awaited {
-        let step = self.report.step("wait for the container to run");
-        let end = Instant::now() + START;
-        let mut led = Instant::now();
-        loop {
-            let hosts = self.reconciler.hosts();
-            let look = async {
-                let contact = hosts.ask(host).await?;
-                let container = match hosts.link(&host.id) {
-                    Some((_, scripts))
-                        if contact.mounted != Mounted::Nothing && contact.closing.is_none() =>
-                    {
-                        scripts.running(None).await.unwrap_or_default()
-                    }
-                    _ => None,
-                };
-                sleep(if container.is_none() {
-                    LOOK
-                } else {
-                    Duration::ZERO
-                })
-                .await;
-                Ok::<_, HostError>((contact, container))
-            };
-            let (contact, container) =
-                match unless_ended(&mut self.signals, &self.report, look).await {
-                    Ok(Ok(looked)) => looked,
-                    Ok(Err(_)) => return Awaited::Over,
-                    Err(end) => return Awaited::Ended(Ending::Asked(end)),
-                };
-            if let Some(reason) = contact.closing {
-                self.report
-                    .print(&format!("that session is over: {reason}"));
-                return Awaited::Over;
-            }
-            if let Some(container) = container {
-                step.done("the container runs");
-                return Awaited::Runs(Box::new(container), contact.room);
-            }
-            if contact.attached.is_some() {
-                led = Instant::now();
-            } else if led.elapsed() >= LEADERLESS {
-                return Awaited::Over;
-            }
-            if Instant::now() >= end {
-                let minutes = START.as_secs() / 60;
-                let error =
-                    anyhow!("the session that was joined got no container up in {minutes} min");
-                return Awaited::Ended(Ending::Failed(Failure::new(Exit::TryAgain, error)));
-            }
-        }
-    }
-
-    /// Attaches this session to `host` as a guest of this name. Returns the entry if its container
+    /// Attaches this session to `host` as a guest. Returns the entry if its container
     /// runs. It mostly does, so the connections are opened while the container is looked up.
     pub(super) async fn attach_as_guest(
         &mut self,
         host: &Instance,
-        owner: &str,
     ) -> Result<Option<Entry>, HostError> {
+        let owner = self.drive.identity.owner.clone();
         let lease = self.request.lease();
         let place = jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
@@ -303,7 +231,7 @@ impl Session {
         let (ssh, scripts) = hosts.reach(host).await?;
         let early = hosts.take_ready(&host.id).early;
         let (attached, container, connections) = tokio::join!(
-            hosts.join(host, &session, owner, lease),
+            hosts.join(host, &session, &owner, lease),
             scripts.running(self.request.container()),
             Connections::open(&ssh, place, early, false),
         );
@@ -321,7 +249,7 @@ impl Session {
         container: Container,
         connections: Option<Connections>,
     ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
-        let report = self.report.clone();
+        let report = self.drive.report.clone();
         let session = self.reconciler.session().clone();
         let place = jupyter_place(&self.request.options);
         let hosts = self.reconciler.hosts();
@@ -349,8 +277,8 @@ impl Session {
                 host.id.its(),
                 tags::owner(&host.tags)
             );
-            self.report.print(&Text::lines([&in_use, &ends]));
-            self.waits_for_others = self.ask("wait for that? [y/N]", false).await;
+            self.drive.report.print(&Text::lines([&in_use, &ends]));
+            self.waits_for_others = self.drive.ask("wait for that? [y/N]", false).await;
             if !self.waits_for_others {
                 return Err(Failure::new(
                     Exit::TryAgain,
@@ -359,14 +287,15 @@ impl Session {
                 .hint(format!(
                     "{} connect {drive} again after that; or let this caller use EC2 Instance \
                      Connect (ec2-instance-connect:SendSSHPublicKey)",
-                    self.cloud.command
+                    self.drive.cloud.command
                 )));
             }
         }
         let _step = self
+            .drive
             .report
             .step(format!("wait for {}; {ends}", host.id.of(&drive)));
-        match unless_ended(&mut self.signals, &self.report, sleep(WAIT)).await {
+        match unless_ended(&mut self.drive.signals, &self.drive.report, sleep(WAIT)).await {
             Ok(()) => Ok(Joined::Over),
             Err(end) => Ok(Joined::Asked(end)),
         }

@@ -17,10 +17,9 @@ use crate::failure::{Exit, Failure};
 use crate::ids::SnapshotId;
 use crate::signals::End;
 
-use super::cost::Cost;
-use super::ending::{Ending, Interruption};
 use super::request::Task;
 use super::state::Session;
+use crate::opener::{Cost, Ending, Interruption};
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
 const INTERRUPTED: u8 = Exit::Interrupted as u8;
@@ -47,7 +46,7 @@ impl Session {
         if !is_guest {
             let (outcome, signal) = self.run(Goal::Parked).await;
             asked = signal;
-            self.report_commit();
+            self.drive.report_commit(&mut self.reconciler);
             let Outcome::Parked { snapshot } = outcome else {
                 let ending = self.final_ending(interruption, instance, is_command);
                 return Some(self.finish(ending, outcome));
@@ -63,7 +62,7 @@ impl Session {
                 self.takes_a_try(&interruption, instance).await
             } else {
                 let question = question(&self.markets());
-                self.request.options.config.resume || self.ask(&question, true).await
+                self.request.options.config.resume || self.drive.ask(&question, true).await
             };
         if resumes {
             if is_guest {
@@ -104,7 +103,7 @@ impl Session {
             Interruption::Noticed { code, .. } => !matches!(code, Some(0 | INTERRUPTED)),
             Interruption::Taken => true,
             Interruption::Gone(_) => {
-                let why = self.cloud.ec2.why_ended(&instance.id).await;
+                let why = self.drive.cloud.ec2.why_ended(&instance.id).await;
                 matches!(why, Ok(Some(why)) if why.starts_with(BY_EC2))
             }
         };
@@ -114,7 +113,7 @@ impl Session {
         if let Task::Run { tries, .. } = &mut self.request.task {
             *tries = Some(left);
         }
-        self.report.print(&match (self.has_begun, left) {
+        self.drive.report.print(&match (self.has_begun, left) {
             (false, _) => format!(
                 "the command had not begun on {}: it is started on another",
                 instance.id.of(&self.request.drive)
@@ -135,10 +134,10 @@ impl Session {
         let (Interruption::Noticed { at, .. }, Some(snapshot)) = (interruption, snapshot) else {
             return;
         };
-        let left = at.duration_since(self.cloud.clock.now()).as_secs();
+        let left = at.duration_since(self.drive.cloud.clock.now()).as_secs();
         let drive = &self.request.drive;
         let (host, snapshot) = (instance.id.its(), snapshot.its());
-        self.report.print(&if left > 0 {
+        self.drive.report.print(&if left > 0 {
             format!("{drive} was off {host}, with {snapshot} begun, {left} s before its end")
         } else {
             format!("{drive} is off {host}, with {snapshot} begun")
@@ -151,8 +150,8 @@ impl Session {
         let (outcome, asked) = self.resume_with_fallbacks().await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = instance.market;
-            let price = Cost::hourly(instance, &self.cloud.ec2).await;
-            self.report.print(&format!(
+            let price = Cost::hourly(instance, &self.drive.cloud.ec2).await;
+            self.drive.report.print(&format!(
                 "{} goes on on {}, {} {market}{price}",
                 self.request.drive,
                 instance.id.after("another"),
@@ -172,7 +171,7 @@ impl Session {
         if self.request.may_restart() && is_done(&interruption) {
             return Ending::Exit(0);
         }
-        let (xdrive, drive, id) = (&self.cloud.command, &self.request.drive, &instance.id);
+        let (xdrive, drive, id) = (&self.drive.cloud.command, &self.request.drive, &instance.id);
         let had_begun = self.has_begun || matches!(self.request.task, Task::Attach(_));
         let code = match interruption {
             Interruption::Gone(failure) => return Ending::Failed(failure),

@@ -5,12 +5,12 @@
 //! leading session confirms it. A connection of an SSH client's saves nothing: where none but those
 //! remain, the host closes the drive when the lease ends after the last of them.
 
-use super::ending::Ending;
 use super::state::Session;
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
 use crate::host::Remaining;
+use crate::opener::Ending;
 
 impl Session {
     /// Leaves `host`, as the leading session or as a guest: saves the drive unless others go on
@@ -43,7 +43,10 @@ impl Session {
                 } else {
                     format!("{others} others have joined: end their sessions")
                 };
-                even_if_used = self.ask(&format!("{who} and save now? [y/N]"), false).await;
+                even_if_used = self
+                    .drive
+                    .ask(&format!("{who} and save now? [y/N]"), false)
+                    .await;
             }
             if !even_if_used {
                 let remaining = self.detach(host).await;
@@ -60,7 +63,7 @@ impl Session {
         let remaining = self.detach(host).await;
         match self.ended_by(ending, remaining.closing.clone()) {
             // The leading session saves too.
-            ending @ Ending::Closed(_) if remaining.attached.is_some() => Self::code(ending),
+            ending @ Ending::Closed(_) if remaining.attached.is_some() => ending.code(),
             ending @ Ending::Closed(_) => self.save(host, ending, false).await,
             ending if remaining.others > 0 => self.report_others(ending, &remaining),
             ending => self.save(host, ending, false).await,
@@ -77,7 +80,7 @@ impl Session {
         loop {
             let (outcome, _) = self.run(Goal::Saved { even_if_used }).await;
             let Outcome::Busy(holder) = outcome else {
-                self.report_commit();
+                self.drive.report_commit(&mut self.reconciler);
                 return self.finish(ending, outcome);
             };
             let is_attached = self.reconciler.hosts().is_attached(&host.id);
@@ -140,8 +143,8 @@ impl Session {
             n => format!("{n} other sessions go on with it, and the last one to leave saves it"),
         };
         let drive = &self.request.drive;
-        self.report.print(&format!("left {drive}: {follows}"));
-        Self::code(ending)
+        self.drive.report.print(&format!("left {drive}: {follows}"));
+        ending.code()
     }
 
     /// A shell or command that a signal ended on a closing host was ended by the close, although its

@@ -1,174 +1,28 @@
-//! The checks before the drive's loop begins: of the drive's parts and its owner, and of requests
-//! that are refused before anything is launched.
-//!
-//! A drive belongs to the owner in the tags of its newest part. Callers of one account see each
-//! other's drives; this check keeps them from using, or ending, another's by a mistyped name. It
-//! protects against mistakes; IAM decides rights.
+//! The checks of a request before the drive's loop begins, and before anything is launched.
+
+use std::time::Duration;
 
 use anyhow::anyhow;
+use tokio::time::timeout;
 
-use super::lookup::{Listing, may_retry, report_retry};
-use super::prompt::or_interrupted;
 use super::start::no_named;
 use super::state::Session;
+use crate::asleep::Asleep;
 use crate::cloud::Cloud;
 use crate::config::Options;
-use crate::drive::provenance::{Foreign, Provenance};
-use crate::drive::reconcile::is_left;
+use crate::drive::CopySource;
 use crate::drive::stuck::Head;
-use crate::drive::tags::{self, Settings, SnapshotTags, VolumeTags};
-use crate::ec2::{GibiBytes, Instance, Ownership, Snapshot, SnapshotState, Tags, Volume};
+use crate::drive::tags::Settings;
+use crate::ec2::{GibiBytes, SnapshotState, VolumeState};
 use crate::failure::{Exit, Failure};
-use crate::ids::Generation;
 use crate::launch::image;
+use crate::opener::{DriveFacts, is_among, or_interrupted};
 
-/// What helps with another's drive.
-const SHARED: &str = "--shared uses it all the same";
-
-/// The facts about a drive before the loop begins.
-pub(super) struct DriveFacts {
-    /// Its own settings: those of its newest part, or of the one that `--from` chose.
-    pub(super) settings: Settings,
-    /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
-    pub(super) largest: Option<GibiBytes>,
-    /// Its live instance, if there is one: not that of a session that throws away what it has.
-    pub(super) host: Option<Instance>,
-    /// Its volumes, root disks among them.
-    pub(super) volumes: Vec<Volume>,
-    /// Its snapshots.
-    pub(super) snapshots: Vec<Snapshot>,
-    /// The backups of it that somebody else made.
-    pub(super) backups: Vec<Snapshot>,
-}
-
-impl DriveFacts {
-    /// Its volumes that are there, without root disks.
-    pub(super) fn volumes_left(&self) -> impl Iterator<Item = &Volume> {
-        self.volumes.iter().filter(|it| is_left(it))
-    }
-
-    /// The newest snapshot that can be read: of that generation, or of any.
-    pub(super) fn newest_readable(
-        &self,
-        generation: Option<Generation>,
-    ) -> Option<(SnapshotTags, &Snapshot)> {
-        let completed = |it: &&Snapshot| it.state == SnapshotState::Completed;
-        let completed = self.snapshots.iter().filter(completed);
-        completed
-            .filter_map(|it| Some((tags::read_snapshot(&it.tags).ok()?, it)))
-            .filter(|(tags, _)| generation.is_none_or(|wanted| tags.generation == wanted))
-            .max_by_key(|(tags, _)| (tags.generation, tags.kind, tags.number))
-    }
-}
-
-impl DriveFacts {
-    /// Why this snapshot, the newest, may be none that xdrive made of the one before.
-    pub(super) fn doubt(&self, newest: &Snapshot) -> Option<Foreign> {
-        // What is of one volume has its file system.
-        let others = self
-            .snapshots
-            .iter()
-            .filter(|it| it.volume != newest.volume);
-        let others = others.filter_map(|it| Provenance::read(&it.tags));
-        Provenance::read(&newest.tags)?.doubt(others)
-    }
-}
+/// How long a launch waits for the containers on record in a snapshot: eight calls in turn, at 300 ms
+/// each, five times over.
+const READING: Duration = Duration::from_secs(12);
 
 impl Session {
-    /// Checks the drive by this `listing`. One that EC2 throttles is retried, by the limits of the
-    /// loop. A signal ends the pause before a retry, and with it the session.
-    pub(super) async fn check(
-        &mut self,
-        mut listing: Result<Listing, Failure>,
-    ) -> Result<DriveFacts, Failure> {
-        let mut failures = 0;
-        loop {
-            let checked = listing.and_then(|listing| self.check_drive(listing));
-            let failure = match checked {
-                Err(failure) if may_retry(&failure, &mut failures, &self.cloud.timing) => failure,
-                answer => return answer,
-            };
-            report_retry(&self.report, &failure);
-            let pause = tokio::time::sleep(self.cloud.timing.pause(failures));
-            or_interrupted(&mut self.signals, &self.report, pause).await?;
-            listing = Listing::of(&self.cloud.ec2, &self.request.drive).await;
-        }
-    }
-
-    /// Refuses a drive that is another caller's, unless the request allows that.
-    fn check_drive(&self, listing: Listing) -> Result<DriveFacts, Failure> {
-        let Listing {
-            instances,
-            volumes,
-            snapshots,
-            backups,
-        } = listing;
-        let live = instances.iter().filter(|instance| instance.state.is_live());
-        let is_thrown_away = |it: &Instance| tags::thrown_away_by(&it.tags).is_some();
-        let live = live.min_by_key(|it| (is_thrown_away(it), it.launched, &it.id));
-        let newest = || {
-            let of_volumes = volumes.iter().map(|volume| &volume.tags);
-            let of_snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
-            let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
-            newest.map(|(_, tags)| tags)
-        };
-        if let Some(live) = live {
-            let parts = volumes.iter().map(|volume| &volume.tags);
-            let parts = parts.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
-            self.refuse_nobodys(live, parts)?;
-        }
-        if let Some(tags) = live.map(|instance| &instance.tags).or_else(newest) {
-            self.check_owner(
-                tags::owner(tags),
-                live.is_some(),
-                self.request.options.config.shared,
-            )?;
-        }
-        let drives = volumes.iter().filter(|volume| {
-            let tags = tags::read_volume(&volume.tags);
-            is_left(volume) && matches!(tags, Ok(VolumeTags::Drive { .. }))
-        });
-        let sizes = drives.map(|volume| volume.size);
-        let largest = sizes
-            .chain(snapshots.iter().map(|snapshot| snapshot.size))
-            .max();
-        let head = match &self.request.options.config.from {
-            Some(Head::Volume(id)) => volumes
-                .iter()
-                .find(|volume| volume.id == *id)
-                .map(|volume| &volume.tags),
-            Some(Head::Snapshot(id)) => snapshots
-                .iter()
-                .find(|snapshot| snapshot.id == *id)
-                .map(|snapshot| &snapshot.tags),
-            Some(Head::Empty) | None => newest(),
-        };
-        Ok(DriveFacts {
-            settings: head.map(Settings::read).unwrap_or_default(),
-            largest,
-            host: live.filter(|live| !is_thrown_away(live)).cloned(),
-            volumes,
-            snapshots,
-            backups,
-        })
-    }
-
-    /// Refuses an instance without an owner that says it is of a drive which has one: xdrive launches
-    /// none like that.
-    fn refuse_nobodys<'a>(
-        &self,
-        live: &Instance,
-        mut parts: impl Iterator<Item = &'a Tags>,
-    ) -> Result<(), Failure> {
-        let is_nobodys = !tags::has_owner(&live.tags) && parts.any(tags::has_owner);
-        if !is_nobodys || self.request.options.config.shared {
-            return Ok(());
-        }
-        let drive = &self.request.drive;
-        let error = anyhow!("{} has no owner, and the drive has one", live.id.of(drive));
-        Err(Failure::new(Exit::Denied, error).hint(SHARED))
-    }
-
     /// Takes what the configuration has for new drives, where `drive` is one.
     pub(super) fn take_up_new(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
         if !self.begins_anew(drive) {
@@ -205,45 +59,85 @@ impl Session {
             return Err(no_named(&self.request, named));
         }
         if drive.largest.is_none() && options.image.is_none() {
-            image::check_default(&self.cloud.image)?;
+            image::check_default(&self.drive.cloud.image)?;
         }
         let largest = drive.largest.filter(|_| !self.begins_anew(drive));
         check_size(name, options, largest)?;
-        check_speed(name, options, &drive.settings, largest, &self.cloud)
+        check_speed(name, options, &drive.settings, largest, &self.drive.cloud)
     }
 
-    /// Refuses a drive whose `owner` is another caller, unless `may_be`. A drive without an owner
-    /// is anybody's. An owner that is the caller's role without a session name (in older tags) may
-    /// be a colleague: the drive is the caller's unless it `is_used`, and has the caller's name
-    /// from then on.
-    pub(super) fn check_owner(
-        &self,
-        owner: &str,
-        is_used: bool,
-        may_be: bool,
-    ) -> Result<(), Failure> {
-        if may_be || owner.is_empty() {
+    /// Refuses to begin a new drive where something has its name that `adopt` would make it of, unless
+    /// `--from empty` says to.
+    pub(super) async fn refuse_unadopted(&self, facts: &DriveFacts) -> Result<(), Failure> {
+        if !facts.is_empty() || self.request.options.config.from.is_some() {
             return Ok(());
         }
+        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
+        // A list that is denied is reported by what needs it.
+        let Ok((volumes, snapshots)) = self.drive.cloud.ec2.unmarked(drive).await else {
+            return Ok(());
+        };
+        let volume = volumes
+            .into_iter()
+            .filter(|it| it.state == VolumeState::Available && it.attachment.is_none())
+            .max_by_key(|it| it.created)
+            .map(|it| CopySource::Volume(it.id));
+        let snapshot = || {
+            let complete = snapshots.into_iter();
+            let complete = complete.filter(|it| it.state == SnapshotState::Completed);
+            let newest = complete.max_by_key(|it| it.started);
+            newest.map(|it| CopySource::Snapshot(it.id))
+        };
+        let Some(found) = volume.or_else(snapshot) else {
+            return Ok(());
+        };
+        let error = anyhow!(
+            "there is no drive {drive}, but {} has that name",
+            found.named()
+        );
+        Err(Failure::new(Exit::Usage, error).hint(format!(
+            "{command} adopt {found} {drive} makes the drive of a copy\n      \
+             {command} connect {drive} --from empty begins an empty one"
+        )))
+    }
+
+    /// Refuses a container that a session cannot have, before anything is launched: one without an
+    /// image that is not on record in the newest snapshot of a drive that is asleep. Where that cannot
+    /// be read, or may not be all, the host finds out.
+    pub(super) async fn refuse_unmade(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        let wanted = self.request.named.as_ref().filter(|it| it.image.is_none());
+        let Some(name) = wanted.map(|it| it.name.clone()) else {
+            return Ok(());
+        };
+        let is_saved = drive
+            .snapshots
+            .iter()
+            .all(|it| it.state == SnapshotState::Completed);
+        if drive.host.is_some() || drive.volumes_left().next().is_some() || !is_saved {
+            return Ok(());
+        }
+        let snapshot = match &self.request.options.config.from {
+            Some(Head::Snapshot(id)) => id.clone(),
+            Some(Head::Volume(_) | Head::Empty) => return Ok(()),
+            None => match drive.newest_readable(None) {
+                Some((_, snapshot)) => snapshot.id.clone(),
+                None => return Ok(()),
+            },
+        };
+        let asleep = Asleep::new(
+            self.drive.cloud.ec2.clone(),
+            &snapshot,
+            &self.request.place(),
+        );
         let drive = &self.request.drive;
-        match Ownership::of(owner, &self.owner) {
-            Ownership::Own => Ok(()),
-            Ownership::OfRole if !is_used => {
-                self.report.print(&format!(
-                    "{drive} is {owner}'s, a role without a person's name: taken for yours"
-                ));
-                Ok(())
-            }
-            Ownership::OfRole => Err(Failure::new(
-                Exit::Denied,
-                anyhow!("{drive} is in use by {owner}, a role without a person's name"),
-            )
-            .hint(SHARED)),
-            Ownership::Other => Err(Failure::new(
-                Exit::Denied,
-                anyhow!("{drive} is {owner}'s, and you are {}", self.owner),
-            )
-            .hint(SHARED)),
+        let step = format!("look for the container {name} in {}", snapshot.of(drive));
+        let step = self.drive.report.step(step);
+        let reading = timeout(READING, asleep.containers());
+        let found = or_interrupted(&mut self.drive.signals, &self.drive.report, reading).await?;
+        drop(step);
+        match found {
+            Ok(Ok(found)) if !is_among(&name, &found) => Err(self.drive.not_among(&name, &found)),
+            Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
         }
     }
 }

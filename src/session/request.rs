@@ -7,6 +7,7 @@ use anyhow::anyhow;
 
 use super::examine::Examination;
 use super::local_ports;
+use crate::access::lease::LEASE;
 use crate::config::{LONGEST_WORD, Options, Places};
 use crate::drive::Goal;
 use crate::ec2::Chain;
@@ -14,10 +15,6 @@ use crate::failure::{Exit, Failure};
 use crate::ids::{ContainerName, DriveAt, DriveIn, DriveName};
 use crate::launch::image;
 use crate::report::Report;
-
-/// The default lease: how long an instance runs on without a sign of life from here. Longer than a
-/// laptop is carried between rooms, shorter than a forgotten GPU gets expensive.
-pub(super) const LEASE: Duration = Duration::from_mins(15);
 
 /// The default lease of an instance that is left running on purpose (`~d`): a night.
 pub(super) const DETACHED_LEASE: Duration = Duration::from_hours(8);

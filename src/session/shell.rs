@@ -11,11 +11,11 @@ use tokio::time::sleep;
 
 use super::along::shell_name;
 use super::container::ContainerSession;
-use super::ending::Ending;
-use super::reconnect::Reconnector;
+use crate::attached::Reconnector;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{CommandId, ContainerSignal};
 use crate::host::facts::ScriptError;
+use crate::opener::Ending;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
 use crate::ssh::shell::{Message, ShellError, Unconfirmed};

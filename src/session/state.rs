@@ -1,30 +1,26 @@
 //! The state of a running session, how it begins, and how it runs towards a goal.
 
 use std::cell::Cell;
-use std::pin::pin;
 use std::rc::Rc;
 
-use anyhow::{Context as _, anyhow};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
-use super::lookup::{self, Listing};
-use super::progress::ProgressPrinter;
 use super::request::Request;
 use crate::access::SshHosts;
-use crate::access::ingress::Ingress;
-use crate::access::lease::{LeaseContext, News};
+use crate::access::lease::News;
 use crate::clock::BootTime;
 use crate::cloud::Cloud;
-use crate::config::{GitUser, check_tags};
-use crate::drive::event::Event;
+use crate::config::GitUser;
 use crate::drive::reconcile::Placement;
 use crate::drive::tags::Settings;
 use crate::drive::{Goal, Outcome, Reconciler, Wanted, pools};
-use crate::ec2::Speed;
-use crate::failure::{Exit, Failure};
+use crate::ec2::{Speed, Subnet};
+use crate::failure::Failure;
 use crate::host::container::{self, CommandId};
+use crate::ids::SubnetId;
+use crate::opener::{Drive, Ending, Opening, ProgressPrinter, subnet};
 use crate::report::Report;
-use crate::signals::{End, Job, Signal, Signals};
+use crate::signals::End;
 use crate::ssh::UserKey;
 use crate::ssh::shell::Unconfirmed;
 use crate::terminal;
@@ -32,12 +28,8 @@ use crate::terminal;
 /// A running session.
 pub(super) struct Session {
     pub(super) request: Request,
-    pub(super) cloud: Cloud,
-    pub(super) report: Report,
-    pub(super) signals: Signals,
+    pub(super) drive: Drive,
     pub(super) reconciler: Reconciler<SshHosts>,
-    /// The caller's ARN, as the `xdrive:owner` tag has it.
-    pub(super) owner: String,
     /// Whether the user agreed to wait for a session that this laptop cannot join.
     pub(super) waits_for_others: bool,
     /// The requested speed of the drive's volume; the options' alone until the drive's settings are
@@ -59,8 +51,6 @@ pub(super) struct Session {
     pub(super) has_begun: bool,
     /// The announcements of hosts, and the results of renewing their leases.
     pub(super) news: mpsc::UnboundedReceiver<News>,
-    /// Whether any step of the plan was finished.
-    pub(super) acted: Rc<Cell<bool>>,
 }
 
 /// The parts of a session that begin its stay in a container; its signals stay outside.
@@ -70,51 +60,31 @@ pub(super) struct Parts<'a> {
     pub(super) report: &'a Report,
 }
 
-/// Begins a session, and lists its drive at the same time: the caller's identity comes from STS,
-/// the list from EC2, and neither waits for the other's connection.
-pub(super) async fn begin(
-    request: Request,
-    cloud: Cloud,
-    key: UserKey,
-) -> Result<(Session, Result<Listing, Failure>), Failure> {
-    let (ec2, drive) = (cloud.ec2.clone(), request.drive.clone());
-    let (session, listing) = tokio::join!(
-        Session::begin(request, cloud, key),
-        Listing::of(&ec2, &drive)
-    );
-    Ok((session?, listing))
-}
-
 impl Session {
-    /// Begins a session: reads the caller's identity, installs the signal handlers, prepares the
-    /// reconciler.
+    /// Begins a session: opens its drive, and prepares the reconciler.
     pub(super) async fn begin(
         request: Request,
         cloud: Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
         let options = &request.options;
-        let report = Report::stderr();
-        let identity = lookup::identity(&cloud, &report).await?;
-        // Up to here nothing was made that a signal could leave behind.
-        let signals = if request.options.config.dry_run {
-            Signals::none()
-        } else {
-            Signals::install().context("cannot listen to signals")?
+        let opening = Opening {
+            shared: request.options.config.shared,
+            from: request.options.config.from.clone(),
+            yes: request.yes,
+            json: request.options.config.json,
+            dry_run: request.options.config.dry_run,
+            ..Opening::new(request.place())
         };
+        let (drive, subnet) = tokio::join!(
+            Drive::open(opening, cloud.clone()),
+            wanted_subnet(options.launch.subnet.as_ref(), &cloud),
+        );
+        let (drive, subnet) = (drive?, subnet?);
         let speed = Rc::new(Cell::new(options.launch.speed));
-        let drive = request.drive.clone();
-        let mut progress = ProgressPrinter::new(drive, report.clone(), Rc::clone(&speed));
+        let (name, report) = (drive.name.clone(), drive.report.clone());
+        let mut progress = ProgressPrinter::new(name, report, Rc::clone(&speed));
         progress.discards = request.options.config.discard;
-        let acted = Rc::new(Cell::new(false));
-        let acting = Rc::clone(&acted);
-        let subnet = match &options.launch.subnet {
-            Some(id) => Some(lookup::subnet(id, &cloud).await?),
-            None => None,
-        };
-        let mut own = cloud.tags.clone();
-        own.extend(options.tags.clone());
-        check_tags(own.len()).map_err(|why| Failure::new(Exit::Usage, anyhow!(why)))?;
         let wanted = Wanted {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
@@ -126,7 +96,7 @@ impl Session {
                 options.launch.size,
             )
             .with_speed(options.launch.speed)
-            .with_own(&own)
+            .with_own(&drive.own_tags(&options.tags)?)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
             note: request.options.config.note.clone(),
@@ -136,42 +106,12 @@ impl Session {
                 instance_profile: options.launch.instance_profile.clone(),
             },
         };
-        let (sender, news) = mpsc::unbounded_channel();
-        let context = LeaseContext {
-            ec2: cloud.ec2.clone(),
-            clock: cloud.clock.clone(),
-            news: sender,
-        };
-        let owner = identity.owner.clone();
-        let ingress = Ingress::new(
-            (cloud.ec2.clone(), cloud.clock.clone(), report.clone()),
-            &owner,
-            &key,
-            subnet,
-            options.reach.clone(),
-        );
-        let reconciler = Reconciler::new(
-            request.drive.clone(),
-            identity,
-            cloud.ec2.clone(),
-            SshHosts::new(key, ingress, context),
-            cloud.clock.clone(),
-            cloud.timing.clone(),
-            wanted,
-            move |event| {
-                if let Event::Finished { .. } = event {
-                    acting.set(true);
-                }
-                progress.print(event);
-            },
-        );
+        let (hosts, news) = drive.hosts(key, subnet, options.reach.clone());
+        let reconciler = drive.reconciler(hosts, wanted, progress);
         Ok(Self {
             request,
-            cloud,
-            report,
-            signals,
+            drive,
             reconciler,
-            owner,
             waits_for_others: false,
             speed,
             recorded: Settings::default(),
@@ -182,8 +122,18 @@ impl Session {
             first_try: None,
             has_begun: false,
             news,
-            acted,
         })
+    }
+
+    /// Runs towards `goal`. Returns the outcome, and the first signal that asked for the end.
+    pub(super) async fn run(&mut self, goal: Goal) -> (Outcome, Option<End>) {
+        self.drive.run(&mut self.reconciler, goal).await
+    }
+
+    /// Reports the outcome of the save. Returns the exit code of the ending; that of a failed save in
+    /// place of 0.
+    pub(super) fn finish(&mut self, ending: Ending, outcome: Outcome) -> Result<u8, Failure> {
+        self.drive.finish(&mut self.reconciler, ending, outcome)
     }
 
     /// Has all that is made from now on carry the tags of the account's own that the drive has, beside
@@ -191,40 +141,6 @@ impl Session {
     pub(super) fn carry(&mut self, settings: &Settings) {
         let own = self.reconciler.carry(settings);
         self.reconciler.hosts().ingress().carry(own);
-    }
-
-    /// Runs towards `goal`, and never drops the run: signals are counted, and the run decides where
-    /// it may stop. Returns the outcome, and the first signal that asked for the end.
-    pub(super) async fn run(&mut self, goal: Goal) -> (Outcome, Option<End>) {
-        let (interrupts, mut interrupted) = watch::channel(0);
-        // A closed terminal or a SIGTERM asks for the save, which is under way already; only a
-        // person at the keyboard may stop waiting for it.
-        let saving = !goal.is_mounted() && !goal.goes_on_later();
-        let mut asked = None;
-        let mut ticking = pin!(self.report.keep_ticking());
-        let mut work = pin!(self.reconciler.run(goal, &mut interrupted));
-        loop {
-            tokio::select! {
-                outcome = &mut work => return (outcome, asked),
-                () = &mut ticking => {}
-                signal = self.signals.next() => match signal {
-                    Signal::End(end) => {
-                        let interrupts_work = match end {
-                            End::Interrupt { .. } => true,
-                            // A closed terminal may send both: neither asks to leave things behind.
-                            End::Terminate | End::Hangup => !saving && asked.is_none(),
-                        };
-                        asked.get_or_insert(end);
-                        if interrupts_work {
-                            interrupts.send_modify(|count| *count += 1);
-                        }
-                    }
-                    // The shell shows that it stopped xdrive; the cloud cannot be stopped.
-                    Signal::Job(Job::Suspend) => self.report.suspend(),
-                    Signal::Job(Job::Continue) | Signal::Resize => {}
-                },
-            }
-        }
     }
 
     /// Informs `access` that a host is live, so that its first connection also claims it, and opens
@@ -248,6 +164,14 @@ impl Session {
         let variables = terminal::variables();
         let shell = is_shell.then(|| container::shell_of(drive, &variables, git.as_deref()));
         let hosts = self.reconciler.hosts();
-        hosts.will_arrive((&session, &self.owner), lease, drive, shell);
+        hosts.will_arrive((&session, &self.drive.identity.owner), lease, drive, shell);
+    }
+}
+
+/// The subnet that is asked for, if one is.
+async fn wanted_subnet(id: Option<&SubnetId>, cloud: &Cloud) -> Result<Option<Subnet>, Failure> {
+    match id {
+        Some(id) => subnet(id, cloud).await.map(Some),
+        None => Ok(None),
     }
 }

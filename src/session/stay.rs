@@ -14,18 +14,14 @@ use tokio::time::timeout;
 
 use super::along::{self, Along};
 use super::container::{self, ContainerSession};
-use super::cost::Cost;
-use super::ending::{Ending, Interruption};
 use super::forwards::{self, Forwards};
-use super::monitor::{self, Context, Monitor, Output};
-use super::prompt::unless_ended;
-use super::reconnect::{self, Reconnector, rule_of_command};
 use super::request::{Request, SPOOL, Task};
-use super::room::Growth;
+use super::return_to_shell::{self, rule_of_command};
 use super::runs::{self, run_client};
 use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
 use super::state::{Parts, Session};
 use super::throwaway;
+use crate::attached::{ANSWER, Context, Monitor, Output, Reconnector, noticed, was_taken_back};
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::Failure;
@@ -33,10 +29,11 @@ use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::runs::{CommandOrder, Limit};
 use crate::ids::{Generation, VolumeId};
+use crate::opener::{Cost, Drive, Ending, Growth, Interruption, unless_ended};
 use crate::report::harmless;
 use crate::signals::End;
 use crate::ssh::DedicatedConnection;
-use crate::ssh::escape::Question;
+use crate::ssh::escape::{Answers, Question};
 use crate::ssh::shell::{ShellError, Unconfirmed};
 
 /// How long after its refusal the announcement of a host that closes may arrive: the host looks for
@@ -69,12 +66,12 @@ impl Session {
         let room = mounted.and_then(|mounted| mounted.room);
         if mounted.is_some_and(|mounted| mounted.released) {
             let drive = &self.request.drive;
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "{drive} was full: a part of the room that is reserved for this is free now, to \
                  delete files"
             ));
         }
-        self.warn_if_full(room, Growth::AfterThisSession);
+        self.drive.warn_if_full(room, Growth::AfterThisSession);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();
         let ready = hosts.take_ready(&instance.id);
@@ -83,14 +80,14 @@ impl Session {
             return Ending::Failed(anyhow!("the connection to {host} was lost").into());
         };
         if mounted.held > 0 {
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "warning: not started, since xdrive did not make them and no container of the drive has \
                  Docker's socket (--docker): {} containers, plugins or swarms that are on the drive",
                 mounted.held
             ));
         }
         if mounted.dirty_bytes.is_none() {
-            self.report.warn(
+            self.drive.report.warn(
                 "this host could not limit its unwritten data: saving may take longer \
                  than a notice of EC2's lasts",
             );
@@ -100,10 +97,10 @@ impl Session {
             &session,
             (instance, ssh, host),
             (mounted, ready, &self.recorded),
-            &self.cloud,
-            &self.report,
+            &self.drive.cloud,
+            &self.drive.report,
         );
-        let entered = unless_ended(&mut self.signals, &self.report, Box::pin(enter));
+        let entered = unless_ended(&mut self.drive.signals, &self.drive.report, Box::pin(enter));
         let (inside, line) = match entered.await {
             Ok(Ok(inside)) => inside,
             Err(end) => return Ending::Asked(end),
@@ -125,11 +122,11 @@ impl Session {
         } else {
             Duration::ZERO
         };
-        if let Ok(Some(at)) = timeout(wait, monitor::noticed(&mut self.news)).await {
+        if let Ok(Some(at)) = timeout(wait, noticed(&mut self.news)).await {
             return Ending::Interruption(Interruption::Noticed { at, code: None });
         }
-        let asked = reconnect::was_taken_back(&self.cloud.ec2, host);
-        if timeout(reconnect::ANSWER, asked).await.unwrap_or(false) {
+        let asked = was_taken_back(&self.drive.cloud.ec2, host);
+        if timeout(ANSWER, asked).await.unwrap_or(false) {
             Ending::Interruption(Interruption::Taken)
         } else {
             Ending::Failed(failure)
@@ -143,7 +140,7 @@ impl Session {
     ) -> Result<Option<Piped>, getrandom::Error> {
         self.unconfirmed = Unconfirmed::default();
         let unconfirmed = self.unconfirmed.clone();
-        let attach = format!("{} attach {}", self.cloud.command, self.request.drive);
+        let attach = format!("{} attach {}", self.drive.cloud.command, self.request.drive);
         let (limit, is_detached) = match &self.request.task {
             Task::Attach(Some(id)) => {
                 self.command = CommandId::parse(id);
@@ -224,14 +221,14 @@ impl Session {
         let mut parts = Parts {
             request: &self.request,
             reconciler: &mut self.reconciler,
-            report: &self.report,
+            report: &self.drive.report,
         };
         let opening = async {
             let along = along::bring(&mut parts, instance, inside).await?;
             let forwards = forwards::open_all(&mut parts, instance, inside).await?;
             Ok::<_, Failure>((along, forwards))
         };
-        let opened = unless_ended(&mut self.signals, &self.report, opening).await;
+        let opened = unless_ended(&mut self.drive.signals, &self.drive.report, opening).await;
         let (along, forwards) = opened.map_err(Ending::Asked)?.map_err(Ending::Failed)?;
         let command = self.piped_command(inside);
         let command = command.map_err(|error| failed(error.into()))?;
@@ -263,14 +260,21 @@ impl Session {
             Ok(begun) => begun,
             Err(ending) => return ending,
         };
-        let (request, cloud) = (&self.request, &self.cloud);
+        let request = &self.request;
+        let Drive {
+            cloud,
+            report,
+            signals,
+            ..
+        } = &mut self.drive;
+        let (cloud, report) = (&*cloud, &*report);
         self.port = inside.port().or(self.port);
         let hint = format!("{} connect {}", cloud.command, request.place());
         let drive = Mutex::new(&mut self.reconciler);
         let (sender, mut messages) = mpsc::unbounded_channel();
         let output = match command {
             None => Output::Terminal(sender),
-            Some(_) => Output::Report(self.report.clone()),
+            Some(_) => Output::Report(report.clone()),
         };
         let monitor = Monitor::new(Context {
             checkpoint: request.checkpoint(),
@@ -284,17 +288,7 @@ impl Session {
                 .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
             let list = lister(&inside, &forwards, &along);
             let (table, shown) = (forwards.clone(), output.clone());
-            let discards = request.options.config.discard;
-            let answer = move |question| match question {
-                Question::Detach if discards => throwaway::STAYS.to_owned(),
-                Question::Detach => String::new(),
-                Question::Forwards => list(),
-                Question::Prompt => table.prompt(),
-                Question::Line(line) => table.obey(&line, &shown),
-                Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
-            };
-            // Shown in the shell's terminal, by no report.
-            let answers = Box::new(move |question| harmless(&answer(question)));
+            let answers = answers(request.options.config.discard, list, table, shown, cost);
             let grace = if command.is_some() {
                 // The host is kept as long.
                 request.command_lease()
@@ -306,16 +300,14 @@ impl Session {
                 drive: &drive,
                 host: instance,
                 ec2: &cloud.ec2,
-                report: &self.report,
+                report,
                 grace,
                 command: hint,
             };
-            let signals = &mut self.signals;
             let ended = if let Some(command) = command {
                 if let Task::Connect = request.task {
                     let lease = request.command_lease();
-                    self.report
-                        .note(&rule(request, || rule_of_command(lease, &command.attach)));
+                    report.note(&rule(request, || rule_of_command(lease, &command.attach)));
                 }
                 run_command(
                     &mut inside,
@@ -332,8 +324,8 @@ impl Session {
                     command: &request.command,
                     notice: request.notice(),
                 };
-                let saved = || reconnect::rule(lease, cloud.timing.grace);
-                self.report.note(&rule(request, saved));
+                let saved = || return_to_shell::rule(lease, cloud.timing.grace);
+                report.note(&rule(request, saved));
                 let name = request.container();
                 let shell = run_shell(
                     &mut inside,
@@ -350,7 +342,7 @@ impl Session {
             };
             if matches!(ended, Ok(Ending::Exit(_))) {
                 // A signal ends that alone: the session ends all the same.
-                let _ = unless_ended(signals, &self.report, forwards.settled(&self.report)).await;
+                let _ = unless_ended(signals, report, forwards.settled(report)).await;
             }
             ended
         };
@@ -366,7 +358,7 @@ impl Session {
     pub(super) fn report_unconfirmed(&self) {
         let bytes = self.unconfirmed.bytes();
         if bytes > 0 {
-            self.report.print(&format!(
+            self.drive.report.print(&format!(
                 "{bytes} bytes of the command's input may not have reached it"
             ));
         }
@@ -387,6 +379,26 @@ fn rule(request: &Request, saved: impl FnOnce() -> String) -> String {
         return throwaway::rule(request.lease());
     }
     saved()
+}
+
+/// The answers to what the user asks the terminal for, by `~` and a key.
+fn answers(
+    discards: bool,
+    list: impl Fn() -> String + Send + 'static,
+    table: Forwards,
+    shown: Output,
+    cost: Option<Cost>,
+) -> Answers {
+    let answer = move |question| match question {
+        Question::Detach if discards => throwaway::STAYS.to_owned(),
+        Question::Detach => String::new(),
+        Question::Forwards => list(),
+        Question::Prompt => table.prompt(),
+        Question::Line(line) => table.obey(&line, &shown),
+        Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
+    };
+    // Shown in the shell's terminal, by no report.
+    Box::new(move |question| harmless(&answer(question)))
 }
 
 /// A function that lists the forwarded ports, the agent and the credentials, a line each.

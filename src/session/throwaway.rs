@@ -9,15 +9,13 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::ending::{Ending, Interruption};
-use super::preflight::DriveFacts;
-use super::prompt::can_ask;
-use super::reconnect::in_words;
 use super::state::Session;
+use crate::attached::in_words;
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Left, Outcome};
 use crate::ec2::{Instance, Volume};
 use crate::failure::{Exit, Failure};
+use crate::opener::{DriveFacts, Ending, Interruption, can_ask};
 
 impl Session {
     /// Refuses a drive of which something is not saved, and fails unless the user agrees that nothing
@@ -26,7 +24,7 @@ impl Session {
         if !self.request.options.config.discard {
             return Ok(());
         }
-        let (drive, command) = (self.request.drive.clone(), self.cloud.command.clone());
+        let (drive, command) = (self.request.drive.clone(), self.drive.cloud.command.clone());
         let is_thrown_away = |volume: &Volume| {
             let read = tags::read_volume(&volume.tags);
             matches!(read, Ok(VolumeTags::Throwaway { .. }))
@@ -55,7 +53,7 @@ impl Session {
                 anyhow!("nothing is thrown away without a yes, and nobody can be asked here");
             return Err(Failure::new(Exit::Usage, error).hint("--yes answers"));
         }
-        if self.ask(&question, false).await {
+        if self.drive.ask(&question, false).await {
             return Ok(());
         }
         let error = anyhow!("nothing was begun, and {drive} is unchanged");
@@ -74,16 +72,16 @@ impl Session {
             return self.finish(ending, outcome);
         };
         let drive = &self.request.drive;
-        self.report.note(&format!(
+        self.drive.report.note(&format!(
             "{drive} is as it was: what this session changed is discarded{}",
             not_gone(left)
         ));
-        Self::code(ending)
+        ending.code()
     }
 
     /// The ending of a session with which its changes are gone.
     fn as_thrown_away(&self, host: &Instance, ending: Ending) -> Ending {
-        let (command, drive) = (&self.cloud.command, &self.request.drive);
+        let (command, drive) = (&self.drive.cloud.command, &self.request.drive);
         let anew = format!("{command} connect {drive} --discard begins anew from the saved drive");
         match ending {
             Ending::Interruption(Interruption::Noticed { .. } | Interruption::Taken) => {

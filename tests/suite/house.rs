@@ -22,7 +22,10 @@ const ONLY: &[(&str, &[&str])] = &[
     ("aws_types", &["ec2/"]),
     ("ipnet", &["ec2/"]),
     // The calls: the drive is planned and tested without a connection.
-    ("host::scripts", &["host/", "access", "session"]),
+    (
+        "host::scripts",
+        &["host/", "access", "attached", "session", "visit"],
+    ),
     ("crossterm", &["ground/terminal"]),
     ("comfy_table", &["commands/list/table.rs"]),
     ("svg::", &["commands/prices/plot.rs"]),
@@ -91,12 +94,41 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "commands",
         &[
-            "access", "cloud", "config", "drive", "ec2", "failure", "ids", "launch", "quote",
-            "report", "session", "signals", "ssh", "transfer",
+            "access", "cloud", "config", "drive", "ec2", "failure", "ids", "launch", "opener",
+            "quote", "report", "saves", "session", "signals", "ssh", "transfer", "visit",
+        ],
+    ),
+    // None of the three knows another: what two of them need is below.
+    (
+        "session",
+        &[
+            "access", "asleep", "attached", "clock", "cloud", "config", "drive", "ec2", "failure",
+            "host", "ids", "launch", "opener", "report", "signals", "ssh", "terminal",
         ],
     ),
     (
-        "session",
+        "saves",
+        &[
+            "cloud", "drive", "ec2", "failure", "host", "ids", "launch", "opener", "report",
+            "signals",
+        ],
+    ),
+    (
+        "visit",
+        &[
+            "access", "asleep", "attached", "cloud", "config", "drive", "ec2", "failure", "host",
+            "ids", "opener", "report", "signals", "ssh", "transfer",
+        ],
+    ),
+    (
+        "attached",
+        &[
+            "access", "clock", "cloud", "drive", "ec2", "failure", "host", "ids", "opener",
+            "report", "ssh",
+        ],
+    ),
+    (
+        "opener",
         &[
             "access", "asleep", "clock", "cloud", "config", "drive", "ec2", "failure", "host",
             "ids", "launch", "report", "signals", "ssh", "terminal", "transfer",

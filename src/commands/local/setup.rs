@@ -7,8 +7,8 @@ use crate::cloud::folder;
 use crate::commands::{Context, block_on};
 use crate::config::Paths;
 use crate::failure::{Exit, Failure};
+use crate::opener::{ask, can_ask};
 use crate::report::{Report, Step, Text};
-use crate::session;
 use crate::signals::{End, Job, Signal, Signals};
 
 /// The cost of the setup, measured on two cores that are not busy with anything else.
@@ -37,7 +37,7 @@ pub(super) fn run(context: &Context) -> Result<u8, Failure> {
 /// asking. Returns an exit code if a signal ended that. Without a terminal it does nothing: what
 /// needs the setup says so.
 pub(in crate::commands) async fn offer(paths: &Paths, yes: bool) -> Result<Option<u8>, Failure> {
-    if !(yes || session::can_ask()) || folder::is_set_up(paths)? {
+    if !(yes || can_ask()) || folder::is_set_up(paths)? {
         return Ok(None);
     }
     folder::check_setup(paths)?;
@@ -47,7 +47,7 @@ pub(in crate::commands) async fn offer(paths: &Paths, yes: bool) -> Result<Optio
         "local drives need a machine tree and an image, built here once:",
         COST,
     ]));
-    if !yes && !session::ask(&mut signals, &report, "build them now? [y/N]", false).await {
+    if !yes && !ask(&mut signals, &report, "build them now? [y/N]", false).await {
         return Ok(None);
     }
     let ended = set_up(paths, &report, &mut signals).await?;

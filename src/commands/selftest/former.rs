@@ -8,7 +8,7 @@ use super::finding::Finding;
 use crate::drive::tags;
 use crate::ec2::Ownership;
 use crate::ids::DriveName;
-use crate::session;
+use crate::visit::{self, Visitor};
 
 /// Deletes the drives that former selftests left. Keeps those whose instance has a valid lease:
 /// another run uses them.
@@ -36,8 +36,11 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
         let Ok(drive) = name.parse::<DriveName>() else {
             continue;
         };
-        let reach = run.order.options.reach.clone();
-        let left = session::end_scratch(drive, run.cloud, run.key.clone(), reach).await;
+        let visitor = Visitor {
+            key: run.key.clone(),
+            reach: run.order.options.reach.clone(),
+        };
+        let left = visit::end_scratch(drive, run.cloud, visitor).await;
         let line = match left {
             Ok(left) if left.is_empty() => Finding::ok("earlier runs", format!("{name} is gone")),
             Ok(left) => {

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::session;
 use crate::session::{Examination, Request};
+use crate::visit::{self, Visitor};
 
 /// The size of the drives, in GiB.
 const SIZE: u32 = 16;
@@ -191,8 +192,11 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         (session.await, Injected::Nothing)
     };
     // The drive is discarded whatever the result is.
-    let reach = run.order.options.reach.clone();
-    let discarded = session::end_scratch(drive.clone(), run.cloud, run.key.clone(), reach).await;
+    let visitor = Visitor {
+        key: run.key.clone(),
+        reach: run.order.options.reach.clone(),
+    };
+    let discarded = visit::end_scratch(drive.clone(), run.cloud, visitor).await;
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted();
     match (&ended, examination.answer()) {

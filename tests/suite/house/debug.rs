@@ -16,7 +16,7 @@ const CONTENT: &[&str] = &[
 /// Fields that are names of files or patterns of them, which have bytes and no content.
 const NAMES: &[(&str, &str)] = &[
     ("host/sftp/packet.rs", "Entry"),
-    ("session/difference.rs", "Difference"),
+    ("visit/difference.rs", "Difference"),
     ("transfer/down.rs", "Item"),
     ("transfer/order.rs", "Order"),
     ("transfer/place.rs", "Place"),

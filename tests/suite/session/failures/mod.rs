@@ -21,13 +21,15 @@ use tempfile::TempDir;
 use xdrive::cli::{self, Cli, DriveCommand};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
-use xdrive::config::{Options, Paths};
+use xdrive::commands;
+use xdrive::config::{Paths, Reach};
 use xdrive::drive::Timing;
 use xdrive::ec2::{Account as Named, Ec2};
 use xdrive::failure::{Exit, Failure};
 use xdrive::local::Local;
-use xdrive::session::{self, Request};
+use xdrive::session;
 use xdrive::ssh::UserKey;
+use xdrive::visit::Visitor;
 
 use super::site::{Ended, Running};
 use harness::ServedFolder;
@@ -299,13 +301,12 @@ fn session(cli: Cli) -> Result<u8, Failure> {
         let cloud = Cloud::new(ec2.unwrap(), timing, &clock, &paths);
         match cli.command {
             cli::Command::Drive(DriveCommand::Connect(typed)) => {
-                let request = xdrive::commands::connect::request(*typed, &paths)?;
+                let request = commands::connect::request(*typed, &paths)?;
                 session::connect(request, cloud, key).await
             }
             cli::Command::Drive(DriveCommand::Stop(typed)) => {
-                let mut request = Request::of(typed.drive, Options::default());
-                request.options.config.shared = typed.shared;
-                session::stop(request, cloud, key).await
+                let reach = Reach::default();
+                commands::stop::stop(&typed, cloud, Visitor { key, reach }).await
             }
             other => panic!("nobody is in a hurry for {other:?}"),
         }

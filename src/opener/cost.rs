@@ -1,0 +1,176 @@
+//! The cost of a session so far, for `~$`.
+//!
+//! Prices are read once, in background tasks: nothing waits for them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::drive::tags::{self, Settings, VolumeTags};
+use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume, volume_cents};
+use crate::ids::{DriveName, InstanceId};
+use crate::launch::cost::{beside_words, dollars, surplus_words};
+
+/// How long prices are waited for, where they are: three calls at once, from half around the world.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The running cost of one instance and its drive.
+pub(crate) struct Cost {
+    instance_type: String,
+    market: Market,
+    launched: Timestamp,
+    clock: Clock,
+    /// The spot price in US dollars an hour, once EC2 has answered.
+    price: Arc<OnceLock<f64>>,
+    /// The size and the speed of the drive's volume, once EC2 has answered.
+    volume: Arc<OnceLock<(GibiBytes, Speed)>>,
+    /// The line on a burstable type's surplus credits, once EC2 has answered.
+    surplus: Arc<OnceLock<String>>,
+    /// The questions.
+    asking: JoinSet<()>,
+}
+
+impl Cost {
+    /// Begins to read the prices of `instance` and of the volume of `drive` on it.
+    pub(crate) fn of(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
+        let mut asking = JoinSet::new();
+        let price = Arc::new(OnceLock::new());
+        if instance.market == Market::Spot {
+            let (asked, ec2) = (Arc::clone(&price), ec2.clone());
+            let (instance_type, zone) = (instance.instance_type.clone(), instance.zone.clone());
+            asking.spawn(async move {
+                if let Ok(Some(dollars)) = ec2.spot_price(&instance_type, &zone).await {
+                    let _known = asked.set(dollars);
+                }
+            });
+        }
+        let volume = Arc::new(OnceLock::new());
+        let (asked, ec2_too) = (Arc::clone(&volume), ec2.clone());
+        let (host, drive) = (instance.id.clone(), drive.clone());
+        asking.spawn(async move {
+            let volumes = ec2_too.volumes(&drive).await.unwrap_or_default();
+            if let Some(volume) = volumes.iter().find(|volume| is_drive_on(&host, volume)) {
+                // A speed that cannot be parsed was not bought by xdrive.
+                let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
+                let _known = asked.set((volume.size, speed));
+            }
+        });
+        let surplus = Arc::new(OnceLock::new());
+        let (asked, ec2) = (Arc::clone(&surplus), ec2.clone());
+        let named = [instance.instance_type.clone()];
+        asking.spawn(async move {
+            let types = ec2.instance_types(&named).await.unwrap_or_default();
+            if let Some(words) = types.first().and_then(surplus_words) {
+                let _known = asked.set(words);
+            }
+        });
+        Self {
+            instance_type: instance.instance_type.clone(),
+            market: instance.market,
+            launched: instance.launched,
+            clock: clock.clone(),
+            price,
+            volume,
+            surplus,
+            asking,
+        }
+    }
+
+    /// The same once EC2 has answered, or after [`TIMEOUT`].
+    pub(crate) async fn known(mut self) -> Self {
+        let answers = async { while self.asking.join_next().await.is_some() {} };
+        let _late = tokio::time::timeout(TIMEOUT, answers).await;
+        self
+    }
+
+    /// The cost of `instance` an hour, as the end of a sentence; empty if EC2 does not answer.
+    pub(crate) async fn hourly(instance: &Instance, ec2: &Ec2) -> String {
+        if instance.market != Market::Spot {
+            return ", at its on-demand price, which EC2's API does not know".to_owned();
+        }
+        let price = ec2.spot_price(&instance.instance_type, &instance.zone);
+        match price.await {
+            Ok(Some(hour)) => format!(", at about ${hour:.4} an hour"),
+            Ok(None) | Err(_) => String::new(),
+        }
+    }
+
+    /// The cost of the instance until now in US dollars, if its price is known; its address, its
+    /// disk and the drive come to that.
+    pub(crate) fn so_far(&self) -> Option<f64> {
+        let hour = self.price.get()?;
+        Some(dollars_for(self.seconds(), *hour))
+    }
+
+    /// How long the instance has run, in seconds.
+    fn seconds(&self) -> u64 {
+        let ran = self.clock.now().duration_since(self.launched);
+        u64::try_from(ran.as_secs()).unwrap_or(0)
+    }
+
+    /// The cost until now, as lines of text.
+    pub(crate) fn text(&self) -> String {
+        let seconds = self.seconds();
+        let market = self.market;
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        let since = format!(
+            "{} {market}, {hours} h {minutes:02} min",
+            self.instance_type
+        );
+        let so_far = match self.price.get() {
+            Some(hour) => {
+                let beside = self.volume.get().map(|(size, speed)| {
+                    let words = beside_words(*size, *speed);
+                    format!(", {words}")
+                });
+                format!(
+                    ": ${:.4} so far, ${hour:.4} an hour{}",
+                    dollars_for(seconds, *hour),
+                    beside.unwrap_or_default()
+                )
+            }
+            None => ": price not known".to_owned(),
+        };
+        let drive = self.volume.get().map(|(size, speed)| {
+            let month = dollars(volume_cents(*size, *speed));
+            format!("\nthe drive: about {month} a month while it is a volume")
+        });
+        let surplus = self.surplus.get().map(|words| format!("\n{words}"));
+        [Some(since + &so_far), surplus, drive]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+/// The US dollars for so many seconds of an instance at this price an hour. EC2 bills by the second,
+/// 60 at least (EC2 user guide, *Billing for Linux*).
+fn dollars_for(seconds: u64, hour: f64) -> f64 {
+    let billed = Duration::from_secs(seconds.max(60)).as_secs_f64();
+    hour * billed / 3600.0
+}
+
+/// Whether `volume` is attached to `host` and is the drive's, not the root disk.
+fn is_drive_on(host: &InstanceId, volume: &Volume) -> bool {
+    let attachment = volume.attachment.as_ref();
+    attachment.is_some_and(|attachment| attachment.instance == *host)
+        && matches!(
+            tags::read_volume(&volume.tags),
+            Ok(VolumeTags::Drive { .. } | VolumeTags::Throwaway { .. })
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_billed_by_the_second_and_for_a_minute_at_least() {
+        let is = |seconds, dollars: f64| (dollars_for(seconds, 0.36) - dollars).abs() < 1e-9;
+        assert!(is(3600, 0.36) && is(100, 0.01) && is(60, 0.006));
+        assert!(is(0, 0.006) && is(59, 0.006));
+    }
+}

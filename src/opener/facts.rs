@@ -1,0 +1,120 @@
+//! The facts about a drive, from the lists of its parts.
+
+use super::lookup::Listing;
+use crate::drive::provenance::{Foreign, Provenance};
+use crate::drive::reconcile::is_left;
+use crate::drive::stuck::Head;
+use crate::drive::tags::{self, Settings, SnapshotTags, VolumeTags};
+use crate::ec2::{GibiBytes, Instance, Snapshot, SnapshotState, Tags, Volume};
+use crate::ids::Generation;
+
+/// The facts about a drive before the loop begins.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DriveFacts {
+    /// The drive's own settings: those of its newest part, or of the one that `--from` chose.
+    pub(crate) settings: Settings,
+    /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
+    pub(crate) largest: Option<GibiBytes>,
+    /// The drive's live instance. Instances of `--discard` sessions do not count.
+    pub(crate) host: Option<Instance>,
+    /// The drive's volumes, root disks among them.
+    pub(crate) volumes: Vec<Volume>,
+    /// The drive's snapshots.
+    pub(crate) snapshots: Vec<Snapshot>,
+    /// Backups of the drive that somebody else made.
+    pub(crate) backups: Vec<Snapshot>,
+}
+
+impl DriveFacts {
+    /// The facts that a listing shows; `from` is the part that the user chose.
+    pub(super) fn read(listing: Listing, from: Option<&Head>) -> Self {
+        let live = live(&listing).filter(|live| !is_thrown_away(live)).cloned();
+        let Listing {
+            volumes,
+            snapshots,
+            backups,
+            ..
+        } = listing;
+        let drives = volumes.iter().filter(|volume| {
+            let tags = tags::read_volume(&volume.tags);
+            is_left(volume) && matches!(tags, Ok(VolumeTags::Drive { .. }))
+        });
+        let sizes = drives.map(|volume| volume.size);
+        let largest = sizes
+            .chain(snapshots.iter().map(|snapshot| snapshot.size))
+            .max();
+        let head = match from {
+            Some(Head::Volume(id)) => volumes
+                .iter()
+                .find(|volume| volume.id == *id)
+                .map(|volume| &volume.tags),
+            Some(Head::Snapshot(id)) => snapshots
+                .iter()
+                .find(|snapshot| snapshot.id == *id)
+                .map(|snapshot| &snapshot.tags),
+            Some(Head::Empty) | None => newest(&volumes, &snapshots),
+        };
+        Self {
+            settings: head.map(Settings::read).unwrap_or_default(),
+            largest,
+            host: live,
+            volumes,
+            snapshots,
+            backups,
+        }
+    }
+
+    /// Whether the drive has no part at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.host.is_none() && self.volumes.is_empty() && self.snapshots.is_empty()
+    }
+
+    /// The drive's volumes that are there, without root disks.
+    pub(crate) fn volumes_left(&self) -> impl Iterator<Item = &Volume> {
+        self.volumes.iter().filter(|it| is_left(it))
+    }
+
+    /// The newest snapshot that can be read: of that generation, or of any.
+    pub(crate) fn newest_readable(
+        &self,
+        generation: Option<Generation>,
+    ) -> Option<(SnapshotTags, &Snapshot)> {
+        let completed = |it: &&Snapshot| it.state == SnapshotState::Completed;
+        let completed = self.snapshots.iter().filter(completed);
+        completed
+            .filter_map(|it| Some((tags::read_snapshot(&it.tags).ok()?, it)))
+            .filter(|(tags, _)| generation.is_none_or(|wanted| tags.generation == wanted))
+            .max_by_key(|(tags, _)| (tags.generation, tags.kind, tags.number))
+    }
+
+    /// Why this snapshot, the newest, may be none that xdrive made of the one before.
+    pub(super) fn doubt(&self, newest: &Snapshot) -> Option<Foreign> {
+        // What is of one volume has its file system.
+        let others = self
+            .snapshots
+            .iter()
+            .filter(|it| it.volume != newest.volume);
+        let others = others.filter_map(|it| Provenance::read(&it.tags));
+        Provenance::read(&newest.tags)?.doubt(others)
+    }
+}
+
+/// The live instance of a listing; that of a session that throws away what it has only if there is no
+/// other.
+pub(super) fn live(listing: &Listing) -> Option<&Instance> {
+    let instances = listing.instances.iter();
+    let live = instances.filter(|instance| instance.state.is_live());
+    live.min_by_key(|it| (is_thrown_away(it), it.launched, &it.id))
+}
+
+/// The tags of the newest of these parts.
+pub(super) fn newest<'a>(volumes: &'a [Volume], snapshots: &'a [Snapshot]) -> Option<&'a Tags> {
+    let of_volumes = volumes.iter().map(|volume| &volume.tags);
+    let of_snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
+    let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
+    newest.map(|(_, tags)| tags)
+}
+
+fn is_thrown_away(instance: &Instance) -> bool {
+    tags::thrown_away_by(&instance.tags).is_some()
+}

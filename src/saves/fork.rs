@@ -1,0 +1,113 @@
+//! `fork` and `copy`: a new drive that begins with a copy of a snapshot, without an instance.
+
+use super::copied::{copy, demand_new, report_copy};
+use crate::cloud::Cloud;
+use crate::drive::reconcile::is_left;
+use crate::drive::tags::{self, SnapshotKind};
+use crate::drive::{CopyOrder, CopySource};
+use crate::ec2::{Snapshot, SnapshotState};
+use crate::failure::{Exit, Failure};
+use crate::ids::{DriveAt, DriveIn, Generation};
+use crate::opener::{Drive, Ending, Listing, Opening, demand_fork};
+use crate::report::Report;
+
+/// The order for a copy, and what that is a copy of.
+struct Found {
+    order: CopyOrder,
+    of: DriveAt,
+}
+
+/// Makes `drive`, which must be new, of a copy of that `generation` of `original`; without one of the
+/// newest. Returns the exit code.
+pub(crate) async fn fork(
+    mut drive: Drive,
+    original: &Drive,
+    generation: Option<Generation>,
+) -> Result<u8, Failure> {
+    let here = drive.cloud.ec2.region().to_owned();
+    let Found { order, of } = find(original, generation)?;
+    let of = of.to_string();
+    demand_new(&drive, &order, &of)?;
+    let is_afar = order.region != here;
+    if is_afar {
+        drive.report.print(&format!(
+            "EC2 copies the data from {} to {here}, and bills its transfer; Ctrl-C ends the \
+             waiting alone, the copy goes on",
+            order.region
+        ));
+    }
+    let copied = copy(&mut drive, order).await?;
+    if let Some(copy) = &copied.copy {
+        let place = if is_afar {
+            format!(" in {here}")
+        } else {
+            String::new()
+        };
+        report_copy(&drive, copy, &of, &place);
+    }
+    copied.asked.map_or(Ending::Exit(0), Ending::Asked).code()
+}
+
+/// Makes the drive of `opening` as a fork of `of`, unless it is there. Fails where the name is another
+/// drive's. Returns the exit code.
+pub(crate) async fn fork_once(opening: Opening, cloud: Cloud, of: DriveAt) -> Result<u8, Failure> {
+    let (drive, command) = (&opening.place.drive, &cloud.command);
+    let listing = Listing::read(&cloud.ec2, drive).await?;
+    demand_fork(drive, &listing.volumes, &listing.snapshots, &of, &cloud).await?;
+    let words = format!(
+        "this works on {drive}, a fork of {of}, which is unchanged; from now on: {command} connect \
+         {drive}"
+    );
+    Report::stderr().print(&words);
+    let is_pending = |it: &Snapshot| it.state == SnapshotState::Pending;
+    let is_there = listing.instances.iter().any(|it| it.state.is_live())
+        || listing.volumes.iter().any(is_left)
+        || listing.snapshots.iter().any(|it| !is_pending(it));
+    if is_there {
+        return Ok(0);
+    }
+    let place = DriveIn {
+        drive: of.name,
+        container: None,
+    };
+    let original = Opening {
+        place,
+        ..opening.clone()
+    };
+    let original = Drive::open(original, cloud.clone()).await?;
+    let drive = Drive::open(opening, cloud).await?;
+    fork(drive, &original, of.generation).await
+}
+
+/// The order for a copy of that `generation` of `original`; without one of the newest.
+fn find(original: &Drive, generation: Option<Generation>) -> Result<Found, Failure> {
+    let found = original.find_saved(generation)?;
+    let (name, generation) = (original.name.clone(), found.generation);
+    let of = DriveAt {
+        name,
+        generation: Some(generation),
+    };
+    let mut snapshots = original.facts.snapshots.iter();
+    let source = snapshots.find(|snapshot| snapshot.id == found.snapshot);
+    let source = source.map(|snapshot| &snapshot.tags);
+    let copy = tags::fork(&source.cloned().unwrap_or_default(), &found.snapshot, &of);
+    let (own, tags) = copy.map_err(|error| Failure::new(Exit::Failed, error))?;
+    let name = &of.name;
+    if own.kind == SnapshotKind::Crashed {
+        original.report.print(&format!(
+            "the host of generation {generation} of {name} vanished: this is what its volume held"
+        ));
+    }
+    if original.facts.host.is_some() {
+        original.report.print(&format!(
+            "{name} is up: the copy has generation {generation}, and nothing that changed since"
+        ));
+    }
+    let order = CopyOrder {
+        region: original.cloud.ec2.region().to_owned(),
+        source: CopySource::Snapshot(found.snapshot),
+        op: own.op,
+        tags,
+    };
+    Ok(Found { order, of })
+}

@@ -1,0 +1,67 @@
+//! A host that is left running, and sessions whose drive did not become ready.
+
+use super::state::Session;
+use crate::drive::Outcome;
+use crate::ec2::Instance;
+use crate::failure::{Exit, Failure};
+use crate::opener::{Cost, Ending};
+use crate::signals::End;
+
+impl Session {
+    /// Extends the lease and leaves the host running; prints how to come back and how to save.
+    /// Returns the exit code.
+    pub(crate) async fn leave_running(&mut self, instance: &Instance) -> Result<u8, Failure> {
+        let keep = self.request.command_lease();
+        let (command, drive) = (self.drive.cloud.command.clone(), self.request.drive.clone());
+        let until = self.reconciler.hosts().leave(instance, keep).await;
+        let until = until.map_err(|error| self.not_kept(instance, error))?;
+        let price = Cost::hourly(instance, &self.drive.cloud.ec2).await;
+        let (until_when, way_back) = if self.request.has_terminal() {
+            let place = self.request.place();
+            let back = format!("{command} connect {place}  comes back to it");
+            ("until", back)
+        } else {
+            let back = format!(
+                "{command} logs {drive} -f  shows what it prints\n  \
+                 {command} attach {drive}  comes back to it"
+            );
+            ("until its command has ended, at most until", back)
+        };
+        self.drive.report.print(&format!(
+            "{drive} is left running on {} {until_when} {until:.0}{price}; then it is closed and \
+             the instance switches itself off\n  {way_back}\n  {command} stop {drive}  saves it",
+            instance.id.its()
+        ));
+        Ok(0)
+    }
+
+    /// The failure of leaving a host, which runs until its lease ends.
+    pub(crate) fn not_kept(&self, instance: &Instance, error: anyhow::Error) -> Failure {
+        let (command, drive) = (&self.drive.cloud.command, &self.request.drive);
+        let error = error.context(format!(
+            "{drive} runs on {}, but not for longer than its lease",
+            instance.id.its()
+        ));
+        Failure::new(Exit::Failed, error).hint(format!(
+            "{command} connect {} comes back, {command} stop {drive} saves it",
+            self.request.place()
+        ))
+    }
+
+    /// Ends a session whose drive did not become ready. Returns the exit code.
+    pub(crate) fn not_ready(
+        &mut self,
+        outcome: Outcome,
+        asked: Option<End>,
+    ) -> Result<u8, Failure> {
+        match (outcome, asked) {
+            (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(end)) => {
+                self.finish(Ending::Asked(end), outcome)
+            }
+            (outcome, _) => self
+                .drive
+                .report_outcome(&mut self.reconciler, outcome)
+                .map(|()| 0),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `stop`: saves a drive, from anywhere and even while it is in use.
+
+use serde::Serialize;
+
+use super::visitor::{Visit, Visitor};
+use crate::drive::{Goal, Left, Outcome};
+use crate::failure::Failure;
+use crate::ids::{DriveName, Generation, SnapshotId};
+use crate::opener::{Drive, Ending};
+use crate::report;
+
+/// A drive that was stopped, as `stop --json` prints it (`src/cli/schemas/stop.json`).
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Stopped {
+    /// Name of the drive.
+    drive: String,
+    /// `saved`; or `nothing` if nothing of it is left, because it never held anything.
+    #[cfg_attr(test, schemars(extend("enum" = ["saved", "nothing"])))]
+    result: &'static str,
+    /// Id of the drive's newest snapshot.
+    snapshot: Option<String>,
+    /// How often the drive had been mounted when that was taken.
+    generation: Option<u64>,
+    /// Snapshots, which are billed.
+    left: Left,
+}
+
+impl Stopped {
+    /// The drive after this outcome; none if it was not stopped.
+    fn of(drive: &DriveName, outcome: &Outcome) -> Option<Self> {
+        let (result, newest, left): (_, Option<&(SnapshotId, Generation)>, _) = match outcome {
+            Outcome::Saved { snapshot, left } => match snapshot {
+                Some(newest) => ("saved", Some(newest), left),
+                None => ("nothing", None, left),
+            },
+            _ => return None,
+        };
+        Some(Self {
+            drive: drive.to_string(),
+            result,
+            snapshot: newest.map(|(id, _)| id.to_string()),
+            generation: newest.map(|(_, generation)| generation.0),
+            left: left.clone(),
+        })
+    }
+}
+
+/// Saves the drive. Returns the exit code.
+pub(crate) async fn stop(drive: Drive, visitor: Visitor) -> Result<u8, Failure> {
+    let mut visit = Visit::new(drive, visitor, false)?;
+    let (outcome, asked) = visit.run(Goal::Saved { even_if_used: true }).await;
+    let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
+    let Visit {
+        drive, reconciler, ..
+    } = &mut visit;
+    drive.report_commit(reconciler);
+    let stopped = Stopped::of(&drive.name, &outcome);
+    let code = drive.finish(reconciler, ending, outcome)?;
+    if let (true, Some(stopped)) = (drive.json, stopped) {
+        report::json(&stopped)?;
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_committed_schema() {
+        let (title, description) = ("xdrive stop --json", "A drive that was stopped.");
+        crate::report::schema::check::<Stopped>("stop", title, description);
+    }
+}
