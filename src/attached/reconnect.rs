@@ -217,8 +217,8 @@ pub(crate) async fn was_taken_back(ec2: &Ec2, instance: &Instance) -> bool {
     instance.market == Market::Spot && ec2.was_taken_back(&instance.id).await.unwrap_or(false)
 }
 
-/// Such as `8 h`, `15 min` or `45 s`; without the seconds of many minutes and the minutes of many
-/// hours.
+/// Writes a length of time in words, such as `8 h`, `15 min` or `45 s`; without the seconds of many
+/// minutes and the minutes of many hours.
 pub(crate) fn in_words(time: Duration) -> String {
     const MANY: u64 = 10;
     match time.as_secs() {

@@ -79,7 +79,7 @@ impl Cost {
         }
     }
 
-    /// The same once EC2 has answered, or after [`TIMEOUT`].
+    /// Waits until EC2 has answered, or for [`TIMEOUT`].
     pub(crate) async fn known(mut self) -> Self {
         let answers = async { while self.asking.join_next().await.is_some() {} };
         let _late = tokio::time::timeout(TIMEOUT, answers).await;

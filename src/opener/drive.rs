@@ -32,7 +32,7 @@ use crate::report::Report;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::UserKey;
 
-/// What helps with another's drive.
+/// The remedy for another's drive.
 const SHARED: &str = "--shared uses it all the same";
 
 /// The drive that a command opens, and how.
@@ -75,9 +75,9 @@ pub(crate) struct Drive {
     pub(crate) cloud: Cloud,
     pub(crate) report: Report,
     pub(crate) signals: Signals,
-    /// This run of xdrive, and its caller.
+    /// The run of xdrive, and its caller.
     pub(crate) identity: Identity,
-    /// What EC2 listed of the drive; nothing of one that was not looked at.
+    /// The parts of the drive that EC2 listed; empty for one that was not looked at.
     pub(crate) facts: DriveFacts,
     pub(crate) json: bool,
     /// Whether any step of the plan was finished.
@@ -248,7 +248,8 @@ impl Drive {
         Ok(own)
     }
 
-    /// What a command wants that launches nothing: the account's own tags on what it saves or copies.
+    /// The orders for a command that launches nothing: the account's own tags on what it saves or
+    /// copies.
     pub(crate) fn wanted(&self) -> Result<Wanted, Failure> {
         Ok(Wanted {
             offers: Vec::new(),

@@ -1,4 +1,4 @@
-//! What is looked up as a session begins: the caller, the drive's parts, the subnet.
+//! The look-ups at the beginning of a session: the caller, the drive's parts, the subnet.
 //!
 //! Nothing is made before these calls, so giving up leaves nothing behind.
 
@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SubnetId};
 use crate::report::Report;
 
-/// Everything that carries a drive's tag.
+/// The resources that carry a drive's tag.
 pub(crate) struct Listing {
     pub(crate) instances: Vec<Instance>,
     pub(crate) volumes: Vec<Volume>,

@@ -18,7 +18,7 @@ use crate::ids::{DriveName, Generation, SnapshotId};
 use crate::launch::cost::dollars;
 use crate::opener::{Drive, Ending, ask_name, can_ask, run_failure};
 
-/// What is deleted.
+/// The part of a drive that is deleted.
 pub(crate) enum Deletion {
     /// The drive.
     Whole,
@@ -128,7 +128,8 @@ async fn demand_yes(drive: &mut Drive, question: &str, word: &str) -> Result<(),
     Err(Failure::new(exit, anyhow!("nothing was deleted")))
 }
 
-/// What goes, and what that cost; less where it `shares` blocks with snapshots that stay.
+/// The sentence that says which snapshots are deleted, and how much a month that saves. With
+/// `shares`, blocks are shared with snapshots that stay, and it is less.
 fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
     let of = |snapshot: &Snapshot| Some(tags::read_snapshot(&snapshot.tags).ok()?.generation);
     let generations = || snapshots.iter().filter_map(of);
@@ -150,7 +151,7 @@ fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
     format!("{drive}: {count}{which} {goes}; that frees {cost} a month")
 }
 
-/// What stays: backups that xdrive did not make.
+/// The sentence on backups that xdrive did not make, and that stay.
 fn stays(backups: &[Snapshot]) -> String {
     let ids: Vec<&str> = backups.iter().map(|it| it.id.as_str()).collect();
     format!(

@@ -302,7 +302,7 @@ impl Session {
     }
 }
 
-/// These flags as the subject of a sentence, with its verb; none without any.
+/// The flags as the subject of a sentence, with its verb; none without any.
 fn listed(flags: &[String]) -> Option<String> {
     match flags {
         [] => None,

@@ -1,4 +1,4 @@
-//! What differs between two generations of a drive: the files that were added, changed, or gone.
+//! The difference between two generations of a drive: the files that were added, changed, or gone.
 //!
 //! A file is the same if its kind, permissions, size, time of change and target are, as for rsync.
 
@@ -27,13 +27,13 @@ const NOT_OF_THE_DRIVE: [&[u8]; 4] = [b"/dev", b"/proc", b"/run", b"/sys"];
 pub(crate) struct Difference {
     /// As a path in the container, or below the folder that was named.
     pub(crate) path: Vec<u8>,
-    /// What there was; none if it was added.
+    /// The entry before; none if it was added.
     pub(crate) before: Option<Attributes>,
-    /// What there is; none if it is gone.
+    /// The entry after; none if it is gone.
     pub(crate) after: Option<Attributes>,
 }
 
-/// What to compare.
+/// The generations and the path to compare.
 pub(crate) struct Comparison {
     /// The earlier generation.
     pub(crate) before: Generation,
@@ -58,7 +58,7 @@ struct Sides {
     after: Servers,
 }
 
-/// What differs, by path. Where the later side is on a host `visitor` visits.
+/// Lists the differences, by path. Where the later side is on a host `visitor` visits.
 pub(crate) async fn differences(
     mut drive: Drive,
     visitor: impl FnOnce() -> Result<Visitor, Failure>,
@@ -97,7 +97,7 @@ pub(crate) async fn differences(
     Ok(found)
 }
 
-/// What differs at `path`.
+/// Compares the entries at `path`.
 async fn compare(sides: Sides, path: &[u8]) -> Result<Vec<Difference>, Stop> {
     let failed = |error| stop(path, error);
     let named = expanded(&sides.after, path).await.map_err(failed)?;
@@ -142,7 +142,7 @@ async fn compare(sides: Sides, path: &[u8]) -> Result<Vec<Difference>, Stop> {
     }
 }
 
-/// What differs in a folder, and the folders in it.
+/// Compares the content of a folder; returns the differences, and the folders in it.
 async fn compare_folder(
     sides: Sides,
     folder: Folder,
@@ -182,7 +182,7 @@ async fn compare_folder(
     Ok((found, below))
 }
 
-/// What is in a folder, by name; nothing where there is none.
+/// Reads the content of a folder, by name; empty where there is no such folder.
 async fn content(
     servers: &Servers,
     path: &[u8],

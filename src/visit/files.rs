@@ -18,12 +18,12 @@ use crate::opener::{Ending, unless_ended};
 use crate::ssh::Ssh;
 use crate::transfer::{Servers, Stop};
 
-/// What leads to the files in a container.
+/// The connection to a container's files.
 pub(super) struct Access {
     pub(super) ssh: Ssh,
     pub(super) host: Host,
     container: Container,
-    /// What the host calls this visit's servers.
+    /// The name on the host of this visit's servers.
     name: String,
 }
 

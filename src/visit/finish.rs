@@ -23,9 +23,9 @@ const NOTHING: &str = "nothing is left";
 pub(crate) struct Finished {
     /// In words: `saved`, `in use`, or the problem.
     pub(crate) result: String,
-    /// What was pruned, or would be done; in words, as `--json` has them.
+    /// The steps that were taken, or would be; in words, as `--json` has them.
     pub(crate) steps: Vec<String>,
-    /// The same for people, with names before ids.
+    /// The steps for people, with names before ids.
     pub(crate) lines: Vec<String>,
     /// Why the drive could not be saved, if so.
     pub(crate) failure: Option<Failure>,
@@ -105,7 +105,7 @@ async fn prune(visit: &mut Visit, keep: usize, finished: &mut Finished) {
     finished.lines = lines.collect();
 }
 
-/// What finishing the drive would do; nothing is changed.
+/// Plans the finish of the drive; nothing is changed.
 async fn foresee(visit: &mut Visit, keep: Option<usize>) -> Result<Finished, Failure> {
     let Visit {
         drive, reconciler, ..

@@ -13,7 +13,7 @@ use crate::ids::Generation;
 use crate::opener::{Drive, Ending, Files};
 use crate::transfer::{PartError, Servers, Stop, show};
 
-/// What to look at.
+/// The paths to look at, and their generation.
 pub(crate) struct Look {
     /// The generation; the newest if there is none.
     pub(crate) generation: Option<Generation>,
@@ -21,8 +21,8 @@ pub(crate) struct Look {
     pub(crate) paths: Vec<Vec<u8>>,
 }
 
-/// What is at each path of a drive: a folder's content, or the file itself. Where the drive is up
-/// `visitor` visits.
+/// Lists the entries at each path of a drive: a folder's content, or the file itself. Where the
+/// drive is up `visitor` visits.
 pub(crate) async fn list_files(
     drive: Drive,
     visitor: impl FnOnce() -> Result<Visitor, Failure>,

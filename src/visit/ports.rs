@@ -15,8 +15,8 @@ pub(crate) struct Ports {
     pub(crate) listeners: Vec<Listener>,
 }
 
-/// What listens in the container of a drive that is up. Fails if it is not up, or that container does
-/// not run.
+/// Lists the ports that listen in the container of a drive that is up. Fails if it is not up, or
+/// that container does not run.
 pub(crate) async fn list_ports(drive: Drive, visitor: Visitor) -> Result<Ports, Failure> {
     let mut visit = Visit::new(drive, visitor, false)?;
     let drive = &mut visit.drive;

@@ -24,11 +24,11 @@ use crate::ssh::SshError;
 /// The runs of a drive that is up.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// Its instance's id.
+    /// The id of the runs' instance.
     pub(crate) instance: String,
-    /// What it costs so far, in words.
+    /// The cost so far, in words.
     pub(crate) cost: String,
-    /// What it costs so far in US dollars, if its price is known.
+    /// The cost so far in US dollars, if the price is known.
     pub(crate) dollars: Option<f64>,
     /// The runs, the oldest first.
     pub(crate) runs: Vec<Run>,
@@ -52,7 +52,7 @@ pub(crate) async fn list_runs(drive: Drive, visitor: Visitor) -> Result<Listed, 
     })
 }
 
-/// What to show of a run's output.
+/// The part of a run's output to show.
 pub(crate) struct Wanted {
     /// The run whose id begins so; without it the latest.
     pub(crate) run: Option<String>,
@@ -111,7 +111,7 @@ pub(crate) async fn logs(
     }
 }
 
-/// What was shown of a run's output.
+/// The part of a run's output that was shown.
 struct Shown<'a> {
     id: &'a CommandId,
     /// Whether it goes on until the run's end.
@@ -207,7 +207,7 @@ impl Shown<'_> {
 enum Reading {
     /// There is nothing more.
     Over,
-    /// Nobody reads what is shown any more (`| head`).
+    /// The reader of the output is gone (`| head`).
     ReaderLeft,
     /// The connection was lost, for this reason.
     Lost(String),
