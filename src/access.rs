@@ -298,7 +298,7 @@ impl SshHosts {
     }
 
     /// Makes the client of a command this session's own: it is no reason not to save.
-    pub(crate) fn own(&mut self, command: SessionId) {
+    pub(crate) fn adopt_command(&mut self, command: SessionId) {
         self.links.add_command(command);
     }
 

@@ -31,6 +31,6 @@ pub(crate) use facts::DriveFacts;
 pub(crate) use fork::demand_fork;
 pub(crate) use lookup::{Listing, subnet};
 pub(crate) use outcome::run_failure;
-pub(crate) use progress::{ProgressPrinter, doing, waiting};
+pub(crate) use progress::{ProgressPrinter, describe_step, waiting};
 pub(crate) use prompt::{ask, ask_name, can_ask, or_interrupted, unless_ended};
 pub(crate) use room::Growth;

@@ -241,7 +241,7 @@ impl<'a> Monitor<'a> {
 
     /// The instance, with the drive's name before its id.
     fn instance(&self) -> String {
-        self.context.instance.id.of(self.context.name)
+        self.context.instance.id.drive_label(self.context.name)
     }
 
     /// Handles the result of attaching again: an ending if the host is closing.

@@ -99,7 +99,7 @@ impl Reconnector<'_> {
 
     /// The instance, with the drive's name before its id.
     pub(crate) fn instance(&self) -> String {
-        self.host.id.of(self.name)
+        self.host.id.drive_label(self.name)
     }
 
     /// Reports that it is given up.

@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     let request = Request {
         task: Task::Attach(args.run),
-        ..Request::of(args.drive, options)
+        ..Request::new(args.drive, options)
     };
     connect::begin(request, &paths, context)
 }

@@ -116,7 +116,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         } else {
             args.command
         },
-        ..Request::of(drive, options)
+        ..Request::new(drive, options)
     };
     request.add_described()?;
     Ok(request)

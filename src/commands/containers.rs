@@ -102,7 +102,7 @@ fn row<'a>(drive: &'a str, instance: Option<&'a str>, it: &'a OnRecord) -> Row<'
 /// The containers, a line each, of a drive that is on an instance or asleep.
 fn text(drive: &str, instance: Option<&InstanceId>, rows: &[Row]) -> String {
     let mut text = match instance {
-        Some(instance) => format!("{drive} on {}\n", instance.its()),
+        Some(instance) => format!("{drive} on {}\n", instance.short_label()),
         None => format!("{drive}, asleep\n"),
     };
     if rows.is_empty() {

@@ -230,7 +230,7 @@ fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<Stri
         let name = tags.get(tags::DRIVE);
         let name = name.filter(|name| only.is_none_or(|only| only.as_str() == *name));
         if let Some(name) = name {
-            let ownership = Ownership::of(tags::owner(tags), owner);
+            let ownership = Ownership::from_tag(tags::owner(tags), owner);
             known.entry(name.clone()).or_default().push(ownership);
         }
     }

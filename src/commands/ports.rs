@@ -110,7 +110,7 @@ fn text(
     ports: &[Listener],
     xdrive: &str,
 ) -> String {
-    let mut text = format!("{place} on {}\n", instance.its());
+    let mut text = format!("{place} on {}\n", instance.short_label());
     if ports.is_empty() {
         text.push_str("  nothing listens in the container\n");
     }

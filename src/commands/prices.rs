@@ -23,7 +23,7 @@ use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms}
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
-use crate::launch::cost::{beside_words, surplus_words};
+use crate::launch::cost::{beside_words, burst_cost_note};
 use crate::launch::failure;
 use crate::launch::offers::gib;
 use crate::report::{self, Report, Text};
@@ -118,7 +118,7 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
             burstable.push(&row.kind);
         }
     }
-    for words in burstable.into_iter().filter_map(surplus_words) {
+    for words in burstable.into_iter().filter_map(burst_cost_note) {
         Report::stderr().print(&words);
     }
     let days = args.days.or(args.svg.is_some().then_some(DAYS));
@@ -209,7 +209,7 @@ async fn wanted(
     let all = volumes.iter().map(|volume| &volume.tags);
     let all = all.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
     let of_drives: BTreeSet<(String, Option<Arch>)> = all
-        .filter(|tags| Ownership::of(tags::owner(tags), &owner) != Ownership::Other)
+        .filter(|tags| Ownership::from_tag(tags::owner(tags), &owner) != Ownership::Other)
         .map(Settings::read)
         // A connect to the drive reports settings that cannot be parsed.
         .filter_map(|own| Some((own.requirements().ok()??, own.arch().ok().flatten())))

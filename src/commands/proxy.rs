@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     // What it prints is amid the client's own words.
     report::set_quiet(true);
     let reach = super::reach(args.reach, &paths)?;
-    let known = KnownHosts::of(&paths);
+    let known = KnownHosts::new(&paths);
     super::block_on(async {
         let drive = context.drive(&paths, args.drive, args.shared).await?;
         visit::proxy(drive, super::visitor(&paths, reach)?, known).await

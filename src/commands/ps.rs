@@ -167,7 +167,7 @@ async fn up(cloud: &Cloud, shared: bool) -> Result<BTreeSet<DriveName>, Failure>
     let live = instances.iter().filter(|instance| instance.state.is_live());
     let own = live.filter(|instance| {
         let whose = tags::owner(&instance.tags);
-        shared || whose.is_empty() || Ownership::of(whose, &owner) == Ownership::Own
+        shared || whose.is_empty() || Ownership::from_tag(whose, &owner) == Ownership::Own
     });
     let names = own.filter_map(|instance| instance.tags.get(tags::DRIVE)?.parse().ok());
     Ok(names.collect())

@@ -90,7 +90,7 @@ impl fmt::Debug for DockerLogins {
 impl DockerLogins {
     /// Finds the logins of the user who has these variables.
     #[must_use]
-    pub fn of(caller: &dyn Fn(&str) -> Option<OsString>) -> Self {
+    pub fn locate(caller: &dyn Fn(&str) -> Option<OsString>) -> Self {
         let set = |name: &str| caller(name).filter(|value| !value.is_empty());
         let home = || Some(PathBuf::from(set("HOME")?).join(".docker"));
         let folder = set(DOCKER_CONFIG).map(PathBuf::from).or_else(home);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn logins(folder: &Path, environment: Option<&str>) -> DockerLogins {
-        DockerLogins::of(&|name| match name {
+        DockerLogins::locate(&|name| match name {
             DOCKER_CONFIG => Some(folder.into()),
             DOCKER_AUTH_CONFIG => environment.map(OsString::from),
             _ => None,
@@ -347,9 +347,9 @@ mod tests {
         );
         assert_eq!(logins.find("ghcr.io").await.unwrap(), None);
         assert!(!format!("{logins:?}").contains("YWRh"), "{logins:?}");
-        let homeless = DockerLogins::of(&|_| None);
+        let homeless = DockerLogins::locate(&|_| None);
         assert_eq!(homeless.find("ghcr.io").await.unwrap(), None);
-        let at_home = DockerLogins::of(&|name| (name == "HOME").then(|| "/home/ada".into()));
+        let at_home = DockerLogins::locate(&|name| (name == "HOME").then(|| "/home/ada".into()));
         let file = at_home.file.as_deref();
         assert_eq!(file, Some(Path::new("/home/ada/.docker/config.json")));
     }

@@ -22,7 +22,7 @@ pub struct KnownHosts(PathBuf);
 impl KnownHosts {
     /// The user's.
     #[must_use]
-    pub fn of(paths: &Paths) -> Self {
+    pub fn new(paths: &Paths) -> Self {
         Self(paths.known_hosts.clone())
     }
 

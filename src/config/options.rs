@@ -197,7 +197,7 @@ impl Config {
 
     /// The logins of docker's client, which `caller` has; none if they stay here.
     pub fn logins(&self, caller: &dyn Fn(&str) -> Option<OsString>) -> Option<DockerLogins> {
-        (!self.no_registry_login).then(|| DockerLogins::of(caller))
+        (!self.no_registry_login).then(|| DockerLogins::locate(caller))
     }
 }
 

@@ -260,7 +260,7 @@ pub enum RunError {
     #[error("{0}")]
     Changed(String),
     /// Another session has the drive: that of a live xdrive.
-    #[error("the drive is in use on {} by {}", .0.instance.its(), .0.owner)]
+    #[error("the drive is in use on {} by {}", .0.instance.short_label(), .0.owner)]
     Busy(Holder),
     /// The run cannot go on safely.
     #[error("{0}")]
@@ -387,7 +387,7 @@ impl<H: Hosts> Reconciler<H> {
 
     /// The snapshots of the last sweep, and what they cost.
     #[must_use]
-    pub fn kept(&self) -> Kept {
+    pub fn kept_snapshots(&self) -> Kept {
         self.kept
     }
 

@@ -42,7 +42,7 @@ pub struct CopyOrder {
 impl CopySource {
     /// The source in a line for people, who read what it is before the id: `the volume (vol-…)`.
     #[must_use]
-    pub fn named(&self) -> String {
+    pub fn label(&self) -> String {
         match self {
             Self::Snapshot(id) => id.after("the"),
             Self::Volume(id) => id.after("the"),

@@ -296,19 +296,19 @@ impl FromStr for Head {
 impl Head {
     /// The head for people, with its drive's name: `demo's volume (vol-…)`.
     #[must_use]
-    pub fn of(&self, drive: &DriveName) -> String {
+    pub fn drive_label(&self, drive: &DriveName) -> String {
         match self {
-            Self::Volume(id) => id.of(drive),
-            Self::Snapshot(id) => id.of(drive),
+            Self::Volume(id) => id.drive_label(drive),
+            Self::Snapshot(id) => id.drive_label(drive),
             Self::Empty => "nothing".to_owned(),
         }
     }
 
     /// The head in a line that has named the drive: `its volume (vol-…)`.
-    fn its(&self) -> String {
+    fn short_label(&self) -> String {
         match self {
-            Self::Volume(id) => id.its(),
-            Self::Snapshot(id) => id.its(),
+            Self::Volume(id) => id.short_label(),
+            Self::Snapshot(id) => id.short_label(),
             Self::Empty => "nothing".to_owned(),
         }
     }
@@ -330,7 +330,7 @@ impl fmt::Display for ForeignHead {
             f,
             "{}, of generation {}, may be none that xdrive made of this drive, and is not taken over \
              unasked: {}",
-            self.head.its(),
+            self.head.short_label(),
             self.generation,
             self.foreign
         )
@@ -358,7 +358,7 @@ impl fmt::Display for Why {
                 f.write_str("the drive has forked: ")?;
                 for (index, (head, generation)) in heads.iter().enumerate() {
                     let comma = if index == 0 { "" } else { ", " };
-                    write!(f, "{comma}{} at generation {generation}", head.its())?;
+                    write!(f, "{comma}{} at generation {generation}", head.short_label())?;
                 }
                 Ok(())
             }
@@ -372,10 +372,10 @@ impl fmt::Display for Why {
             }
             Self::Foreign(newest) => newest.fmt(f),
             Self::SnapshotsFail(volume) => {
-                write!(f, "snapshots of {} keep failing", volume.of("the drive"))
+                write!(f, "snapshots of {} keep failing", volume.drive_label("the drive"))
             }
             Self::VolumeError(volume) => {
-                write!(f, "AWS reports that {} failed", volume.of("the drive"))
+                write!(f, "AWS reports that {} failed", volume.drive_label("the drive"))
             }
             Self::Unsound {
                 snapshot,
@@ -386,17 +386,17 @@ impl fmt::Display for Why {
                 f,
                 "{} is not what was on {}, which is kept: {problem}",
                 snapshot.after("the drive's new"),
-                volume.its()
+                volume.short_label()
             ),
             Self::Unreachable(instance) => write!(
                 f,
                 "{} does not answer, which does not prove that it is unused",
-                instance.of("the drive")
+                instance.drive_label("the drive")
             ),
             Self::NeverEnds(instance) => write!(
                 f,
                 "{} is being terminated, and still holds the volume",
-                instance.of("the drive")
+                instance.drive_label("the drive")
             ),
             Self::Unreadable(things) => {
                 f.write_str("of these the tags cannot be read: ")?;
@@ -407,7 +407,7 @@ impl fmt::Display for Why {
                 Ok(())
             }
             Self::Damaged(volume, problem) => {
-                let volume = volume.of("the drive");
+                let volume = volume.drive_label("the drive");
                 write!(f, "{volume} cannot be mounted: {problem}")
             }
             Self::NoHost(launches) => {
@@ -419,7 +419,7 @@ impl fmt::Display for Why {
             Self::NoVolume(volume) => write!(
                 f,
                 "EC2 could not make {}: it failed before it was attached",
-                volume.of("the drive")
+                volume.drive_label("the drive")
             ),
             Self::Leaving(leaving) => write!(
                 f,
@@ -432,7 +432,7 @@ impl fmt::Display for Why {
             Self::SavedSince(snapshot) => write!(
                 f,
                 "somebody has used the drive meanwhile: {} was not there when you were asked",
-                snapshot.of("the drive")
+                snapshot.drive_label("the drive")
             ),
             Self::NothingSaved => {
                 f.write_str("nothing of the drive is saved yet: there is nothing to try out")
@@ -445,7 +445,7 @@ impl fmt::Display for Why {
                 "there is another drive {to} now, with {part}: one of the two needs another name"
             ),
             Self::CopyFailed(copy) => {
-                write!(f, "EC2 could not make {}: the copy failed", copy.of("the drive"))
+                write!(f, "EC2 could not make {}: the copy failed", copy.drive_label("the drive"))
             }
             Self::From(head, problem) => write!(f, "--from {head}: {problem}"),
             Self::Mounted(head) => write!(

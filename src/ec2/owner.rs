@@ -22,7 +22,7 @@ pub enum Ownership {
 impl Ownership {
     /// The ownership of a resource with this `owner`, for `caller`, an owner too.
     #[must_use]
-    pub fn of(owner: &str, caller: &str) -> Self {
+    pub fn from_tag(owner: &str, caller: &str) -> Self {
         if owner == caller {
             Self::Own
         } else if role(caller) == Some(owner) {
@@ -79,12 +79,12 @@ mod tests {
     fn people_with_one_permission_set_are_owners_of_their_own() {
         let (ada, bob) = (format!("{ROLE}/ada@example.com"), format!("{ROLE}/bob"));
         assert_eq!(owner_of(&ada), ada);
-        assert_eq!(Ownership::of(&ada, &ada), Ownership::Own);
-        assert_eq!(Ownership::of(&bob, &ada), Ownership::Other);
-        assert_eq!(Ownership::of(ROLE, &ada), Ownership::OfRole);
+        assert_eq!(Ownership::from_tag(&ada, &ada), Ownership::Own);
+        assert_eq!(Ownership::from_tag(&bob, &ada), Ownership::Other);
+        assert_eq!(Ownership::from_tag(ROLE, &ada), Ownership::OfRole);
         // Of another permission set.
         assert_eq!(
-            Ownership::of("arn:aws:sts::1:assumed-role/x", &ada),
+            Ownership::from_tag("arn:aws:sts::1:assumed-role/x", &ada),
             Ownership::Other
         );
     }

@@ -102,7 +102,7 @@ id!(
 
 /// A resource in words for people: whose it is, its kind and its id. `whose` is all that comes
 /// before the kind, as `demo's` or `the drive's newest`.
-fn named(whose: impl fmt::Display, kind: &str, id: &str) -> String {
+fn label(whose: impl fmt::Display, kind: &str, id: &str) -> String {
     format!("{whose} {kind} ({id})")
 }
 
@@ -112,13 +112,13 @@ macro_rules! resource {
         impl $name {
             /// The resource with its drive's name: `demo's volume (vol-…)`.
             #[must_use]
-            pub fn of(&self, drive: impl fmt::Display) -> String {
+            pub fn drive_label(&self, drive: impl fmt::Display) -> String {
                 self.after(format_args!("{drive}'s"))
             }
 
             /// The resource in a line that has named the drive: `its volume (vol-…)`.
             #[must_use]
-            pub fn its(&self) -> String {
+            pub fn short_label(&self) -> String {
                 self.after("its")
             }
 
@@ -126,7 +126,7 @@ macro_rules! resource {
             /// drive's name is not known.
             #[must_use]
             pub fn after(&self, words: impl fmt::Display) -> String {
-                named(words, $kind, &self.0)
+                label(words, $kind, &self.0)
             }
         }
     };
@@ -330,10 +330,13 @@ mod tests {
     fn people_read_names_before_ids() {
         let demo: DriveName = "demo".parse().unwrap();
         let volume: VolumeId = "vol-1".parse().unwrap();
-        assert_eq!(volume.of(&demo), "demo's volume (vol-1)");
-        assert_eq!(volume.of("the drive"), "the drive's volume (vol-1)");
+        assert_eq!(volume.drive_label(&demo), "demo's volume (vol-1)");
+        assert_eq!(
+            volume.drive_label("the drive"),
+            "the drive's volume (vol-1)"
+        );
         let instance: InstanceId = "i-1".parse().unwrap();
-        assert_eq!(instance.its(), "its instance (i-1)");
+        assert_eq!(instance.short_label(), "its instance (i-1)");
         let snapshot: SnapshotId = "snap-1".parse().unwrap();
         assert_eq!(
             snapshot.after(format_args!("{demo}'s superseded")),

@@ -29,7 +29,7 @@ pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
 }
 
 /// The cost of a burstable type beside its price; `None` for any other type.
-pub(crate) fn surplus_words(kind: &InstanceType) -> Option<String> {
+pub(crate) fn burst_cost_note(kind: &InstanceType) -> Option<String> {
     let cents = kind.surplus_cents()?;
     let name = &kind.name;
     Some(format!(

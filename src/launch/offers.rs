@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::cost::{beside_words, hourly_cost_beside_price, surplus_words};
+use super::cost::{beside_words, burst_cost_note, hourly_cost_beside_price};
 use crate::drive::pools::{self, Chosen, Offer};
 use crate::ec2::{GibiBytes, InstanceType, Price, Speed, Zone};
 
@@ -49,7 +49,7 @@ pub(crate) struct Tried {
 
 impl Offers {
     /// The `chosen` offers in `zone`, or in any, for a drive of `size` and `speed`.
-    pub(crate) fn of(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> Self {
+    pub(crate) fn new(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> Self {
         let (tried, not_tried) = pools::to_try(&chosen.offers, zone);
         let tried = tried.into_iter().map(|offer| Tried {
             kind: offer.kind.clone(),
@@ -92,7 +92,7 @@ impl Offers {
         }
         let mut kinds: Vec<&InstanceType> = self.tried.iter().map(|offer| &offer.kind).collect();
         kinds.dedup();
-        for surplus in kinds.into_iter().filter_map(surplus_words) {
+        for surplus in kinds.into_iter().filter_map(burst_cost_note) {
             let _ = writeln!(text, "  {surplus}");
         }
         if self.not_tried > 0 {

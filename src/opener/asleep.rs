@@ -44,7 +44,7 @@ impl Drive {
                 return Ok(Files::Up(Box::new(host.clone())));
             }
             let settle = self.cloud.timing.settle;
-            let gone = format!("{} has ended", host.id.of(&self.name));
+            let gone = format!("{} has ended", host.id.drive_label(&self.name));
             let step = format!("{gone}: wait until EC2's lists are settled");
             let step = self.report.step(step);
             or_interrupted(&mut self.signals, &self.report, sleep(settle)).await?;
@@ -71,7 +71,7 @@ impl Drive {
         if generation.is_none()
             && let Some(foreign) = facts.doubt(snapshot)
         {
-            let newest = snapshot.id.of(drive);
+            let newest = snapshot.id.drive_label(drive);
             let error = anyhow!(
                 "{newest}, of generation {}, may be none that xdrive made of this drive: {foreign}",
                 tags.generation
@@ -196,7 +196,7 @@ impl Drive {
     /// Says what was read, and what that cost.
     pub(crate) fn note_reading(&self, sleeping: &Sleeping, asleep: &Asleep) {
         let reading = asleep.reading();
-        let snapshot = sleeping.snapshot.of(&self.name);
+        let snapshot = sleeping.snapshot.drive_label(&self.name);
         let bytes = reading.blocks * crate::ec2::BLOCK as u64;
         self.report.note(&format!(
             "{snapshot}, generation {}: {} calls, {}, {:.3} cents{}",

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::drive::tags::{self, Settings, VolumeTags};
 use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume, volume_cents};
 use crate::ids::{DriveName, InstanceId};
-use crate::launch::cost::{beside_words, dollars, surplus_words};
+use crate::launch::cost::{beside_words, burst_cost_note, dollars};
 
 /// How long prices are waited for, where they are: three calls at once, from half around the world.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -35,7 +35,7 @@ pub(crate) struct Cost {
 
 impl Cost {
     /// Begins to read the prices of `instance` and of the volume of `drive` on it.
-    pub(crate) fn of(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
+    pub(crate) fn ask(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
         let mut asking = JoinSet::new();
         let price = Arc::new(OnceLock::new());
         if instance.market == Market::Spot {
@@ -63,7 +63,7 @@ impl Cost {
         let named = [instance.instance_type.clone()];
         asking.spawn(async move {
             let types = ec2.instance_types(&named).await.unwrap_or_default();
-            if let Some(words) = types.first().and_then(surplus_words) {
+            if let Some(words) = types.first().and_then(burst_cost_note) {
                 let _known = asked.set(words);
             }
         });

@@ -189,7 +189,7 @@ impl Drive {
         }
         let error = anyhow!(
             "{} has no owner, and the drive has one",
-            live.id.of(&self.name)
+            live.id.drive_label(&self.name)
         );
         Err(Failure::new(Exit::Denied, error).hint(SHARED))
     }
@@ -203,7 +203,7 @@ impl Drive {
             return Ok(());
         }
         let (drive, own) = (&self.name, &self.identity.owner);
-        match Ownership::of(owner, own) {
+        match Ownership::from_tag(owner, own) {
             Ownership::Own => Ok(()),
             Ownership::OfRole if !is_used => {
                 self.report.print(&format!(

@@ -87,7 +87,7 @@ impl Drive {
         };
         let error = anyhow!(
             "{drive} is in use on {} by another xdrive of {}{what}, since {}",
-            holder.instance.its(),
+            holder.instance.short_label(),
             holder.owner,
             holder.since
         );
@@ -108,12 +108,12 @@ impl Drive {
             } => {
                 self.report.note(&format!(
                     "{drive} is saved: {}, generation {generation}",
-                    snapshot.its()
+                    snapshot.short_label()
                 ));
                 let closed = reconciler.hosts().closed();
                 let room = closed.and_then(|closed| closed.room);
                 self.warn_if_full(room, room::Growth::AtNextConnect);
-                self.report_snapshot_cost(reconciler.kept());
+                self.report_snapshot_cost(reconciler.kept_snapshots());
                 Ok(())
             }
             // A killed run had created a drive and never mounted it.

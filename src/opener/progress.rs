@@ -17,7 +17,7 @@ use crate::drive::pools::Offer;
 use crate::drive::tags::SnapshotKind;
 use crate::ec2::{GibiBytes, Speed, StatusChecks};
 use crate::ids::{DriveName, InstanceId, SnapshotId, VolumeId};
-use crate::launch::cost::{beside_words, dollars, surplus_words};
+use crate::launch::cost::{beside_words, burst_cost_note, dollars};
 use crate::report::{self, Report};
 
 /// Prints the reconciler's events to a report.
@@ -63,7 +63,7 @@ impl ProgressPrinter {
                     self.report
                         .print("the drive was not closed by its last host: saving what was synced");
                 }
-                let running = self.report.step(doing(&step, drive));
+                let running = self.report.step(describe_step(&step, drive));
                 self.steps.insert(step, running);
             }
             Event::Finished { step, made, .. } => {
@@ -84,7 +84,7 @@ impl ProgressPrinter {
                 self.steps.remove(&step);
                 // An error that ends the run is reported at its end.
                 if again {
-                    let step = doing(&step, drive);
+                    let step = describe_step(&step, drive);
                     self.report
                         .print(&format!("could not {step}, trying again: {error}"));
                 }
@@ -130,7 +130,7 @@ impl ProgressPrinter {
             )),
             Event::EndedByItself { instance, reason } => {
                 let why = reason.as_deref().unwrap_or("EC2 does not say why");
-                let instance = instance.of(drive);
+                let instance = instance.drive_label(drive);
                 self.report
                     .print(&format!("{instance} ended by itself: {why}"));
             }
@@ -141,7 +141,7 @@ impl ProgressPrinter {
             } => self.report.print(&format!(
                 "{} has been running for {} s and cannot be logged in to: {why}\n  if it stays so, \
                  something on the way may keep port 22 shut: a network ACL, a firewall, a VPN",
-                instance.of(drive),
+                instance.drive_label(drive),
                 since.as_secs()
             )),
             Event::Checks {
@@ -151,10 +151,10 @@ impl ProgressPrinter {
             } => self.print_checks(&instance, checks, limit),
             Event::Unchecked { instance, why } => self.report.print(&format!(
                 "could not read EC2's status checks of {}, going by time alone: {why}",
-                instance.of(drive)
+                instance.drive_label(drive)
             )),
             Event::Console { instance, text } => {
-                let (instance, end) = (instance.of(drive), console::end(&text));
+                let (instance, end) = (instance.drive_label(drive), console::end(&text));
                 self.report.print(&if end.is_empty() {
                     format!("{instance} wrote nothing to its console")
                 } else {
@@ -163,20 +163,22 @@ impl ProgressPrinter {
             }
             Event::Unverified { snapshot, why } => self.report.print(&format!(
                 "could not look into {}, going on without: {why}",
-                snapshot.of(drive)
+                snapshot.drive_label(drive)
             )),
             Event::OriginGone(volume) => self.report.print(&format!(
                 "{} is kept: it was to be thrown away, but the snapshot that it was made from is \
                  gone, and nothing else may have that state\n  aws ec2 delete-volume --volume-id \
                  {volume}  deletes it",
-                volume.of(drive)
+                volume.drive_label(drive)
             )),
             // The shell's screen is on the terminal.
             Event::Checkpoint { .. } | Event::CheckpointSkipped(_) if crate::terminal::is_raw() => {
             }
             Event::Checkpoint { snapshot, .. } => {
-                self.report
-                    .note(&format!("took a checkpoint: {}", snapshot.of(drive)));
+                self.report.note(&format!(
+                    "took a checkpoint: {}",
+                    snapshot.drive_label(drive)
+                ));
             }
             Event::CheckpointSkipped(why) => {
                 self.report.print(&format!("no checkpoint: {why}"));
@@ -204,7 +206,7 @@ impl ProgressPrinter {
                 running.now(format!("{}; EC2's checks: {checks}", waiting(what)));
             }
         }
-        let (instance, words) = (instance.of(&self.drive), checked(checks, limit));
+        let (instance, words) = (instance.drive_label(&self.drive), checked(checks, limit));
         self.report
             .print(&format!("EC2's status checks of {instance}: {words}"));
     }
@@ -226,7 +228,7 @@ impl ProgressPrinter {
         if !is_known {
             self.report
                 .note(&format!("  {}", beside_words(size, self.speed.get())));
-            if let Some(surplus) = surplus_words(kind) {
+            if let Some(surplus) = burst_cost_note(kind) {
                 self.report.note(&format!("  {surplus}"));
             }
         }
@@ -260,7 +262,7 @@ fn root_as_it_is(image: &str) -> String {
 
 /// A step under way, or to come. The instance of an attachment is left out: a line with two ids is
 /// too long for a terminal.
-pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
+pub(crate) fn describe_step(step: &Step, drive: &DriveName) -> String {
     match step {
         Step::Launch { .. }
         | Step::CreateVolume {
@@ -270,36 +272,47 @@ pub(crate) fn doing(step: &Step, drive: &DriveName) -> String {
         Step::CreateVolume {
             zone,
             from: Source::Snapshot(id, _) | Source::Throwaway(id, _),
-        } => format!("restore {} in {zone}", id.of(drive)),
-        Step::Claim(instance) => format!("log in to {}", instance.of(drive)),
-        Step::Raise { volume, to } => format!("announce generation {to} on {}", volume.of(drive)),
+        } => format!("restore {} in {zone}", id.drive_label(drive)),
+        Step::Claim(instance) => format!("log in to {}", instance.drive_label(drive)),
+        Step::Raise { volume, to } => {
+            format!("announce generation {to} on {}", volume.drive_label(drive))
+        }
         Step::Attach { volume, .. } | Step::AttachThrowaway { volume, .. } => {
-            format!("attach {}", volume.of(drive))
+            format!("attach {}", volume.drive_label(drive))
         }
-        Step::Mount { order, .. } => format!("mount {}", order.volume.of(drive)),
+        Step::Mount { order, .. } => format!("mount {}", order.volume.drive_label(drive)),
         Step::MarkFormatted { volume, .. } => {
-            format!("record that {} is formatted", volume.of(drive))
+            format!("record that {} is formatted", volume.drive_label(drive))
         }
-        Step::MarkUuid { volume, .. } => format!("record the file system of {}", volume.of(drive)),
-        Step::Verify { snapshot, .. } => format!("verify {}", snapshot.of(drive)),
+        Step::MarkUuid { volume, .. } => {
+            format!("record the file system of {}", volume.drive_label(drive))
+        }
+        Step::Verify { snapshot, .. } => format!("verify {}", snapshot.drive_label(drive)),
         Step::KeepOnTermination { instance, device } => {
-            format!("keep {device} of {} when it ends", instance.of(drive))
+            format!(
+                "keep {device} of {} when it ends",
+                instance.drive_label(drive)
+            )
         }
-        Step::Close { instance, .. } => format!("close {drive} on {}", instance.its()),
-        Step::Snapshot { volume, .. } => format!("snapshot {}", volume.of(drive)),
-        Step::Detach { volume, .. } => format!("detach {}", volume.of(drive)),
-        Step::ShowConsole(instance) => format!("read the console of {}", instance.of(drive)),
-        Step::Terminate(quiet) => format!("terminate {}", quiet.instance().of(drive)),
-        Step::DeleteVolume(spent) => format!("delete {}", spent.volume().of(drive)),
+        Step::Close { instance, .. } => format!("close {drive} on {}", instance.short_label()),
+        Step::Snapshot { volume, .. } => format!("snapshot {}", volume.drive_label(drive)),
+        Step::Detach { volume, .. } => format!("detach {}", volume.drive_label(drive)),
+        Step::ShowConsole(instance) => {
+            format!("read the console of {}", instance.drive_label(drive))
+        }
+        Step::Terminate(quiet) => format!("terminate {}", quiet.instance().drive_label(drive)),
+        Step::DeleteVolume(spent) => format!("delete {}", spent.volume().drive_label(drive)),
         Step::DeleteSnapshot(failed) => {
             format!("delete {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("delete {}", unwanted(old.snapshot(), drive, "superseded")),
-        Step::Mark { snapshot, leaving } => format!("mark {} as {leaving}", snapshot.of(drive)),
-        Step::Rename { snapshot, to } => format!("give {} to {to}", snapshot.of(drive)),
-        Step::Erase(grounds) => format!("delete {}", grounds.snapshot().of(drive)),
-        Step::CopySnapshot(order) => format!("copy {}", order.source.named()),
-        Step::Fork { head, .. } => format!("keep {} as a fork", head.of(drive)),
+        Step::Mark { snapshot, leaving } => {
+            format!("mark {} as {leaving}", snapshot.drive_label(drive))
+        }
+        Step::Rename { snapshot, to } => format!("give {} to {to}", snapshot.drive_label(drive)),
+        Step::Erase(grounds) => format!("delete {}", grounds.snapshot().drive_label(drive)),
+        Step::CopySnapshot(order) => format!("copy {}", order.source.label()),
+        Step::Fork { head, .. } => format!("keep {} as a fork", head.drive_label(drive)),
     }
 }
 
@@ -314,7 +327,7 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
     Some(match step {
         Step::Launch { .. } => {
             let made: InstanceId = made.parse().ok()?;
-            format!("launched {}", made.of(drive))
+            format!("launched {}", made.drive_label(drive))
         }
         Step::CreateVolume { from, .. } => {
             let made: VolumeId = made.parse().ok()?;
@@ -323,35 +336,35 @@ fn done(step: &Step, made: Option<&str>, drive: &DriveName) -> Option<String> {
                 Source::Snapshot(..) => " from its snapshot",
                 Source::Throwaway(..) => ", to be thrown away",
             };
-            format!("created {}{from}", made.of(drive))
+            format!("created {}{from}", made.drive_label(drive))
         }
-        Step::Claim(instance) => format!("logged in to {}", instance.of(drive)),
+        Step::Claim(instance) => format!("logged in to {}", instance.drive_label(drive)),
         Step::Attach { volume, .. } | Step::AttachThrowaway { volume, .. } => {
-            format!("attached {}", volume.of(drive))
+            format!("attached {}", volume.drive_label(drive))
         }
         Step::Mount { order, .. } => format!("mounted, generation {}", order.generation),
         Step::Close {
             volume: Some((volume, _)),
             ..
-        } => format!("container stopped, {} unmounted", volume.of(drive)),
+        } => format!("container stopped, {} unmounted", volume.drive_label(drive)),
         Step::Close { volume: None, .. } => "closed the host".to_owned(),
         Step::Snapshot { .. } => {
             let made: SnapshotId = made.parse().ok()?;
-            format!("started {}", made.of(drive))
+            format!("started {}", made.drive_label(drive))
         }
-        Step::Detach { volume, .. } => format!("detached {}", volume.of(drive)),
-        Step::Terminate(quiet) => format!("terminated {}", quiet.instance().of(drive)),
-        Step::DeleteVolume(spent) => format!("deleted {}", spent.volume().of(drive)),
+        Step::Detach { volume, .. } => format!("detached {}", volume.drive_label(drive)),
+        Step::Terminate(quiet) => format!("terminated {}", quiet.instance().drive_label(drive)),
+        Step::DeleteVolume(spent) => format!("deleted {}", spent.volume().drive_label(drive)),
         Step::DeleteSnapshot(failed) => {
             format!("deleted {}", unwanted(failed.snapshot(), drive, "failed"))
         }
         Step::Prune(old) => format!("deleted {}", unwanted(old.snapshot(), drive, "superseded")),
-        Step::Erase(grounds) => format!("deleted {}", grounds.snapshot().of(drive)),
-        Step::Rename { snapshot, to } => format!("gave {} to {to}", snapshot.of(drive)),
+        Step::Erase(grounds) => format!("deleted {}", grounds.snapshot().drive_label(drive)),
+        Step::Rename { snapshot, to } => format!("gave {} to {to}", snapshot.drive_label(drive)),
         Step::CopySnapshot(_) => format!("copying to {drive}'s snapshot ({made})"),
-        Step::Fork { head, .. } => format!("kept {} as {made}", head.of(drive)),
+        Step::Fork { head, .. } => format!("kept {} as {made}", head.drive_label(drive)),
         Step::Verify { .. } if made.is_empty() => return None,
-        Step::Verify { snapshot, .. } => format!("verified {}", snapshot.of(drive)),
+        Step::Verify { snapshot, .. } => format!("verified {}", snapshot.drive_label(drive)),
         Step::Raise { .. }
         | Step::MarkUuid { .. }
         | Step::MarkFormatted { .. }
@@ -389,10 +402,10 @@ pub(crate) fn waiting(what: &Waiting) -> String {
 /// The line after a wait; none if the next step's own line says it.
 fn describe_wait_end(what: &Waiting, drive: &DriveName) -> Option<String> {
     match what {
-        Waiting::Host(id) => Some(format!("{} is up", id.of(drive))),
-        Waiting::Copy(id) => Some(format!("{} is completed", id.of(drive))),
-        Waiting::Closing(id) => Some(format!("{} has closed the drive", id.of(drive))),
-        Waiting::Termination(id) => Some(format!("{} is terminated", id.of(drive))),
+        Waiting::Host(id) => Some(format!("{} is up", id.drive_label(drive))),
+        Waiting::Copy(id) => Some(format!("{} is completed", id.drive_label(drive))),
+        Waiting::Closing(id) => Some(format!("{} has closed the drive", id.drive_label(drive))),
+        Waiting::Termination(id) => Some(format!("{} is terminated", id.drive_label(drive))),
         _ => None,
     }
 }

@@ -66,7 +66,11 @@ pub(super) async fn copy(drive: &mut Drive, order: CopyOrder) -> Result<Copied, 
     let (outcome, asked) = drive.run(&mut reconciler, goal).await;
     let copy = match &outcome {
         Outcome::StoppedWaiting(left) => {
-            return Err(stopped(&drive.name, left.clone(), &drive.cloud.command));
+            return Err(not_waited_for(
+                &drive.name,
+                left.clone(),
+                &drive.cloud.command,
+            ));
         }
         Outcome::Copied {
             snapshot,
@@ -123,12 +127,12 @@ pub(super) fn report_copy(opened: &Drive, copy: &DriveCopy, of: &str, place: &st
     opened.report.note(&format!(
         "{drive}{place} is a copy of {of}: {}; {command} connect {drive} goes on from \
          generation {generation}",
-        snapshot.its()
+        snapshot.short_label()
     ));
 }
 
 /// The failure of a copy that was not waited for.
-fn stopped(drive: &DriveName, left: Left, command: &str) -> Failure {
+fn not_waited_for(drive: &DriveName, left: Left, command: &str) -> Failure {
     let (error, hint) = if left.0.is_empty() {
         (
             anyhow!("stopped: nothing of {drive} is known to be made"),

@@ -7,7 +7,7 @@ use std::pin::pin;
 
 use anyhow::anyhow;
 
-use super::leaving::{demand_rest, leave_name, stopped};
+use super::leaving::{demand_rest, leave_name, stop_failure};
 use super::no_hosts::NoHosts;
 use crate::drive::Goal;
 use crate::drive::kept::Kept;
@@ -91,7 +91,7 @@ async fn delete_generation(mut drive: Drive, generation: Generation) -> Result<u
     let pruning = reconciler.prune((1, Some(generation)), &mut gone, goes_on);
     pin!(pruning).await.map_err(run_failure)?;
     for id in &gone {
-        let deleted = id.of(&name);
+        let deleted = id.drive_label(&name);
         drive
             .report
             .note(&format!("deleted {deleted}, generation {generation}"));
@@ -99,7 +99,7 @@ async fn delete_generation(mut drive: Drive, generation: Generation) -> Result<u
     match asked {
         Some(_) if gone.len() < those.len() => {
             let same = format!("delete {name}@{generation}");
-            Err(stopped(&drive.cloud, &same))
+            Err(stop_failure(&drive.cloud, &same))
         }
         Some(end) => Ending::Asked(end).code(),
         None if gone.is_empty() => {

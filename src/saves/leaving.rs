@@ -13,7 +13,7 @@ pub(super) fn demand_rest(opened: &Drive) -> Result<(), Failure> {
     let (facts, drive, command) = (&opened.facts, &opened.name, &opened.cloud.command);
     let has_volume = facts.volumes_left().next().is_some();
     let part = match &facts.host {
-        Some(host) => host.id.its(),
+        Some(host) => host.id.short_label(),
         None if has_volume => "a volume".to_owned(),
         None if facts.snapshots.is_empty() => return Err(Failure::no_drive(drive, command)),
         None => return Ok(()),
@@ -34,7 +34,7 @@ pub(super) async fn leave_name(
     let mut reconciler = drive.reconciler(NoHosts, drive.wanted()?, drive.progress());
     let (outcome, asked) = drive.run(&mut reconciler, goal).await;
     match outcome {
-        Outcome::StoppedWaiting(left) => Err(stopped(&drive.cloud, same).left(left)),
+        Outcome::StoppedWaiting(left) => Err(stop_failure(&drive.cloud, same).left(left)),
         Outcome::Failed(failed) => {
             let failure = run_failure(failed.error);
             let advice = failure.hint.clone().map(|hint| format!("{hint}\n      "));
@@ -51,7 +51,7 @@ pub(super) async fn leave_name(
 }
 
 /// The failure of a command that a signal stopped, and that goes on if it is given again.
-pub(super) fn stopped(cloud: &Cloud, same: &str) -> Failure {
+pub(super) fn stop_failure(cloud: &Cloud, same: &str) -> Failure {
     let error = anyhow!("stopped before the end of: {same}");
     Failure::new(Exit::TryAgain, error).hint(goes_on(cloud, same))
 }

@@ -21,7 +21,7 @@ use crate::launch::cost::dollars;
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::Offers;
-use crate::opener::{DriveFacts, demand_fork, doing, run_failure, waiting};
+use crate::opener::{DriveFacts, demand_fork, describe_step, run_failure, waiting};
 use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
@@ -178,7 +178,7 @@ impl Session {
             Next::Busy(id) => {
                 preview.line(&format!(
                     "{drive} is in use on {}: joins it there",
-                    id.its()
+                    id.short_label()
                 ));
                 preview.action = "join";
                 preview.instance = Some(id.to_string());
@@ -201,14 +201,14 @@ impl Session {
                         preview.action = "use";
                         self.container_image(found, &mut preview)?;
                         for step in steps {
-                            preview.line(&format!("  {}", doing(&step, &drive)));
+                            preview.line(&format!("  {}", describe_step(&step, &drive)));
                             preview.steps.push(step.to_string());
                         }
                         return preview.print(json);
                     }
                     None => {
                         for step in steps {
-                            preview.first(&doing(&step, &drive), step.to_string());
+                            preview.first(&describe_step(&step, &drive), step.to_string());
                         }
                         zone_of(self.request.options.config.from.as_ref(), found)
                     }
@@ -273,7 +273,7 @@ impl Session {
             .unwrap_or(self.drive.cloud.size);
         // `check_request` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();
-        let offers = Offers::of(
+        let offers = Offers::new(
             &chosen,
             zone,
             size,
@@ -359,7 +359,7 @@ impl Session {
                 preview.line(&format!(
                     "{}, generation {generation}, {} GiB, waits in {zone}: no other zone is of use \
                      (--leave-zone leaves it where there is no capacity)",
-                    volume.id.of(drive),
+                    volume.id.drive_label(drive),
                     volume.size
                 ));
                 preview.from = Some(Origin {
@@ -386,10 +386,10 @@ impl Session {
             let is_own = snapshot.tags.get(tags::DRIVE) == Some(&drive.to_string());
             let from = match &request.fork_of {
                 Some(of) if !is_own => {
-                    let original = snapshot.id.of(&of.name);
+                    let original = snapshot.id.drive_label(&of.name);
                     format!("is new: a fork of {of}, from {original}")
                 }
-                _ => format!("is restored from {}", snapshot.id.its()),
+                _ => format!("is restored from {}", snapshot.id.short_label()),
             };
             preview.line(&format!(
                 "{drive} {from}, generation {generation}, {gib} GiB{pending}"

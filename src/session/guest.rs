@@ -201,7 +201,7 @@ impl Session {
             return Ok(Ok(running));
         }
         let Some((_, scripts)) = self.reconciler.hosts().link(&host.id) else {
-            let host = host.id.of(&self.request.drive);
+            let host = host.id.drive_label(&self.request.drive);
             return Err(anyhow!("the connection to {host} was lost").into());
         };
         let starting = start_named(&self.request, named, scripts, &self.drive.report);
@@ -254,7 +254,8 @@ impl Session {
         let place = jupyter_place(&self.request.options);
         let hosts = self.reconciler.hosts();
         let drive = &self.request.drive;
-        let connection_lost = || anyhow!("the connection to {} was lost", host.id.of(drive));
+        let connection_lost =
+            || anyhow!("the connection to {} was lost", host.id.drive_label(drive));
         let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
         let connections = match connections {
             Some(connections) => connections,
@@ -274,7 +275,7 @@ impl Session {
         if !self.waits_for_others {
             let in_use = format!(
                 "{drive} is in use on {} by {}, and this laptop cannot join: {why}",
-                host.id.its(),
+                host.id.short_label(),
                 tags::owner(&host.tags)
             );
             self.drive.report.print(&Text::lines([&in_use, &ends]));
@@ -282,7 +283,7 @@ impl Session {
             if !self.waits_for_others {
                 return Err(Failure::new(
                     Exit::TryAgain,
-                    anyhow!("{drive} is in use on {}, and {ends}", host.id.its()),
+                    anyhow!("{drive} is in use on {}, and {ends}", host.id.short_label()),
                 )
                 .hint(format!(
                     "{} connect {drive} again after that; or let this caller use EC2 Instance \
@@ -294,7 +295,7 @@ impl Session {
         let _step = self
             .drive
             .report
-            .step(format!("wait for {}; {ends}", host.id.of(&drive)));
+            .step(format!("wait for {}; {ends}", host.id.drive_label(&drive)));
         match unless_ended(&mut self.drive.signals, &self.drive.report, sleep(WAIT)).await {
             Ok(()) => Ok(Joined::Over),
             Err(end) => Ok(Joined::Asked(end)),

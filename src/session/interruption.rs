@@ -116,7 +116,7 @@ impl Session {
         self.drive.report.print(&match (self.has_begun, left) {
             (false, _) => format!(
                 "the command had not begun on {}: it is started on another",
-                instance.id.of(&self.request.drive)
+                instance.id.drive_label(&self.request.drive)
             ),
             (true, 0) => "the command is started again, for the last time".to_owned(),
             (true, left) => format!("the command is started again, and {left} more times at most"),
@@ -136,7 +136,7 @@ impl Session {
         };
         let left = at.duration_since(self.drive.cloud.clock.now()).as_secs();
         let drive = &self.request.drive;
-        let (host, snapshot) = (instance.id.its(), snapshot.its());
+        let (host, snapshot) = (instance.id.short_label(), snapshot.short_label());
         self.drive.report.print(&if left > 0 {
             format!("{drive} was off {host}, with {snapshot} begun, {left} s before its end")
         } else {
@@ -188,7 +188,7 @@ impl Session {
             }
             _ => String::new(),
         };
-        let error = anyhow!("EC2 took {} back{of_the_command}", id.of(drive));
+        let error = anyhow!("EC2 took {} back{of_the_command}", id.drive_label(drive));
         let by_itself = match (is_command, self.request.may_restart()) {
             (false, _) => "; --resume does so by itself",
             (true, false) => "; `run --restart` starts a command again by itself",

@@ -30,7 +30,7 @@ impl Session {
         self.drive.report.print(&format!(
             "{drive} is left running on {} {until_when} {until:.0}{price}; then it is closed and \
              the instance switches itself off\n  {way_back}\n  {command} stop {drive}  saves it",
-            instance.id.its()
+            instance.id.short_label()
         ));
         Ok(0)
     }
@@ -40,7 +40,7 @@ impl Session {
         let (command, drive) = (&self.drive.cloud.command, &self.request.drive);
         let error = error.context(format!(
             "{drive} runs on {}, but not for longer than its lease",
-            instance.id.its()
+            instance.id.short_label()
         ));
         Failure::new(Exit::Failed, error).hint(format!(
             "{command} connect {} comes back, {command} stop {drive} saves it",

@@ -93,7 +93,7 @@ impl Session {
         };
         let error = anyhow!(
             "there is no drive {drive}, but {} has that name",
-            found.named()
+            found.label()
         );
         Err(Failure::new(Exit::Usage, error).hint(format!(
             "{command} adopt {found} {drive} makes the drive of a copy\n      \
@@ -130,7 +130,10 @@ impl Session {
             &self.request.place(),
         );
         let drive = &self.request.drive;
-        let step = format!("look for the container {name} in {}", snapshot.of(drive));
+        let step = format!(
+            "look for the container {name} in {}",
+            snapshot.drive_label(drive)
+        );
         let step = self.drive.report.step(step);
         let reading = timeout(READING, asleep.containers());
         let found = or_interrupted(&mut self.drive.signals, &self.drive.report, reading).await?;

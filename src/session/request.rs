@@ -116,7 +116,7 @@ pub struct Request {
 impl Request {
     /// A request for `drive` with these options, and defaults for the rest.
     #[must_use]
-    pub fn of(drive: DriveName, options: Options) -> Self {
+    pub fn new(drive: DriveName, options: Options) -> Self {
         Self {
             drive,
             named: None,
@@ -367,7 +367,7 @@ mod tests {
                 is_detached: true,
                 tries: None,
             },
-            ..Request::of(drive, Options::default())
+            ..Request::new(drive, Options::default())
         };
         assert_eq!(request.lease(), LEASE);
         assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
@@ -384,7 +384,7 @@ mod tests {
         let check = |words: &[&str]| {
             let request = Request {
                 command: words.iter().map(|word| (*word).to_owned()).collect(),
-                ..Request::of(drive.clone(), Options::default())
+                ..Request::new(drive.clone(), Options::default())
             };
             let refused = request.check("xdrive").err();
             refused.map(|failure| {

@@ -186,7 +186,7 @@ mod tests {
             new_image: configured.map(str::to_owned),
             ..Options::default()
         };
-        let request = Request::of("demo".parse().unwrap(), options);
+        let request = Request::new("demo".parse().unwrap(), options);
         let tags: Tags = tag
             .map(|tag| ("xdrive:image".to_owned(), tag.to_owned()))
             .into_iter()

@@ -76,7 +76,7 @@ impl Session {
         let hosts = self.reconciler.hosts();
         let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
-            let host = instance.id.of(&self.request.drive);
+            let host = instance.id.drive_label(&self.request.drive);
             return Ending::Failed(anyhow!("the connection to {host} was lost").into());
         };
         if mounted.held > 0 {
@@ -167,7 +167,7 @@ impl Session {
         if !is_run {
             // Only while this computer is away; and it ends with the session that comes to its end.
             client.insert(0, '?');
-            self.reconciler.hosts().own(run_client(&id));
+            self.reconciler.hosts().adopt_command(run_client(&id));
         }
         let limit = limit.map(|limit| Limit {
             time: self.time_left(limit),
@@ -285,7 +285,7 @@ impl Session {
             // Without a terminal there is no `~$`.
             let cost = std::io::stdin()
                 .is_terminal()
-                .then(|| Cost::of(instance, &request.drive, &cloud.ec2, &cloud.clock));
+                .then(|| Cost::ask(instance, &request.drive, &cloud.ec2, &cloud.clock));
             let list = lister(&inside, &forwards, &along);
             let (table, shown) = (forwards.clone(), output.clone());
             let answers = answers(request.options.config.discard, list, table, shown, cost);

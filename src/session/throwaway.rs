@@ -31,8 +31,8 @@ impl Session {
         };
         let unsaved = facts.volumes_left().find(|it| !is_thrown_away(it));
         let part = match (&facts.host, unsaved) {
-            (Some(host), _) => Some(host.id.its()),
-            (None, Some(volume)) => Some(volume.id.its()),
+            (Some(host), _) => Some(host.id.short_label()),
+            (None, Some(volume)) => Some(volume.id.short_label()),
             (None, None) => None,
         };
         if let Some(part) = part {
@@ -85,7 +85,7 @@ impl Session {
         let anew = format!("{command} connect {drive} --discard begins anew from the saved drive");
         match ending {
             Ending::Interruption(Interruption::Noticed { .. } | Interruption::Taken) => {
-                let error = anyhow!("EC2 took {} back", host.id.of(drive));
+                let error = anyhow!("EC2 took {} back", host.id.drive_label(drive));
                 Ending::Failed(Failure::new(Exit::TryAgain, error).hint(anew))
             }
             Ending::Interruption(Interruption::Gone(failure)) => Ending::Failed(failure.hint(anew)),

@@ -7,7 +7,7 @@ use crate::drive::Outcome;
 use crate::drive::plan::{Done, Goal, Next};
 use crate::failure::Failure;
 use crate::ids::{DriveIn, DriveName};
-use crate::opener::{Drive, Opening, doing, run_failure, waiting};
+use crate::opener::{Drive, Opening, describe_step, run_failure, waiting};
 use crate::signals::End;
 
 /// Saves what no session uses.
@@ -66,7 +66,11 @@ pub(crate) async fn finish_drive(
     };
     match outcome {
         Outcome::Busy(holder) => {
-            finished.result = format!("in use on {} by {}", holder.instance.its(), holder.owner);
+            finished.result = format!(
+                "in use on {} by {}",
+                holder.instance.short_label(),
+                holder.owner
+            );
         }
         Outcome::Saved { .. } | Outcome::Unwound { .. } => {
             if let Outcome::Saved { snapshot: None, .. } = outcome {
@@ -132,7 +136,7 @@ async fn foresee(visit: &mut Visit, keep: Option<usize>) -> Result<Finished, Fai
     foreseen.extend(outdated);
     let drive = &drive.name;
     let steps = foreseen.iter().map(ToString::to_string);
-    let lines = foreseen.iter().map(|step| doing(step, drive));
+    let lines = foreseen.iter().map(|step| describe_step(step, drive));
     Ok(Finished {
         result: result.to_owned(),
         steps: waits.clone().into_iter().chain(steps).collect(),

@@ -98,7 +98,7 @@ async fn enter_for_ssh(
         Awaited::Ended(ending) => return Ok(Err(ending)),
     };
     let name = &visit.drive.name;
-    let connection_lost = || anyhow!("the connection to {} was lost", host.id.of(name));
+    let connection_lost = || anyhow!("the connection to {} was lost", host.id.drive_label(name));
     let hosts = visit.reconciler.hosts();
     let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
     let line = DedicatedConnection::open(ssh).await;

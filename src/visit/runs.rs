@@ -42,7 +42,7 @@ pub(crate) async fn list_runs(drive: Drive, visitor: Visitor) -> Result<Listed, 
     let live = reach_live(drive, visit.reconciler.hosts(), instance).await?;
     let runs = list(drive, &live).await?;
     let cloud = &drive.cloud;
-    let cost = Cost::of(&live.instance, &drive.name, &cloud.ec2, &cloud.clock);
+    let cost = Cost::ask(&live.instance, &drive.name, &cloud.ec2, &cloud.clock);
     let cost = cost.known().await;
     Ok(Listed {
         instance: live.instance.id.to_string(),

@@ -28,7 +28,7 @@ struct Stopped {
 
 impl Stopped {
     /// The drive after this outcome; none if it was not stopped.
-    fn of(drive: &DriveName, outcome: &Outcome) -> Option<Self> {
+    fn from_outcome(drive: &DriveName, outcome: &Outcome) -> Option<Self> {
         let (result, newest, left): (_, Option<&(SnapshotId, Generation)>, _) = match outcome {
             Outcome::Saved { snapshot, left } => match snapshot {
                 Some(newest) => ("saved", Some(newest), left),
@@ -55,7 +55,7 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor) -> Result<u8, Failure> 
         drive, reconciler, ..
     } = &mut visit;
     drive.report_commit(reconciler);
-    let stopped = Stopped::of(&drive.name, &outcome);
+    let stopped = Stopped::from_outcome(&drive.name, &outcome);
     let code = drive.finish(reconciler, ending, outcome)?;
     if let (true, Some(stopped)) = (drive.json, stopped) {
         report::json(&stopped)?;

@@ -33,7 +33,7 @@ fn not_up(drive: &Drive, error: &anyhow::Error) -> Failure {
 
 /// The failure of a visit to `host` where the container does not run.
 pub(super) fn no_container(drive: &Drive, host: &Instance) -> Failure {
-    let (name, host) = (&drive.name, host.id.its());
+    let (name, host) = (&drive.name, host.id.short_label());
     let which = drive.container.as_ref();
     let which = which.map_or_else(String::new, |name| format!(" {name}"));
     not_up(
@@ -44,7 +44,7 @@ pub(super) fn no_container(drive: &Drive, host: &Instance) -> Failure {
 
 /// The failure of a visit that could not attach to `host`.
 pub(super) fn not_attached(drive: &Drive, host: &Instance, error: HostError) -> Failure {
-    let (name, host) = (&drive.name, host.id.its());
+    let (name, host) = (&drive.name, host.id.short_label());
     if let HostError::Closing(reason) = error {
         return not_up(drive, &anyhow!("{name} is being closed: {reason}"));
     }

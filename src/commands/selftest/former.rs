@@ -28,7 +28,7 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
     let names: BTreeSet<&String> = volumes
         .chain(snapshots)
         .filter(|of| tags::is_scratch(of))
-        .filter(|of| Ownership::of(tags::owner(of), owner) == Ownership::Own)
+        .filter(|of| Ownership::from_tag(tags::owner(of), owner) == Ownership::Own)
         .filter_map(|of| of.get(tags::DRIVE))
         .filter(|name| !kept.contains(name))
         .collect();

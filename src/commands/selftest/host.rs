@@ -299,7 +299,7 @@ async fn prepare(
     let drive = run.drive(what.suffix())?;
     let request = Request {
         command: ["sh", "-c", command].map(str::to_owned).to_vec(),
-        ..Request::of(drive.clone(), options)
+        ..Request::new(drive.clone(), options)
     };
     request.check(&run.cloud.command)?;
     Ok(Ok((drive, request, bid)))

@@ -122,7 +122,7 @@ impl<H: Hosts> Reconciler<H> {
         self.seen_instances
             .get(id)
             .cloned()
-            .ok_or_else(|| RunError::Changed(format!("{} is gone", id.of(&self.drive))))
+            .ok_or_else(|| RunError::Changed(format!("{} is gone", id.drive_label(&self.drive))))
     }
 
     /// Takes the host's lock, then records this session in its tags and its volume's.
@@ -140,7 +140,7 @@ impl<H: Hosts> Reconciler<H> {
         if self.clock.boot().since(began) > RECORD_LIFE {
             return Err(RunError::Changed(format!(
                 "the lease of {} was recorded too long ago",
-                id.of(&self.drive)
+                id.drive_label(&self.drive)
             )));
         }
         self.overlay.me.attached = None;
@@ -175,7 +175,7 @@ impl<H: Hosts> Reconciler<H> {
             self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
                 "{} is at generation {there} already",
-                id.of(&self.drive)
+                id.drive_label(&self.drive)
             )));
         }
         let mut raised = tags::raised(&self.overlay.who, to);
@@ -238,7 +238,7 @@ impl<H: Hosts> Reconciler<H> {
         if !is_mine {
             return Err(RunError::Changed(format!(
                 "another xdrive has raised the generation of {}",
-                id.of(&self.drive)
+                id.drive_label(&self.drive)
             )));
         }
         let answer = self.ec2.attach(id, instance, DEVICE).await;
@@ -352,7 +352,7 @@ impl<H: Hosts> Reconciler<H> {
             self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
                 "{} is at generation {there} now",
-                id.of(&self.drive)
+                id.drive_label(&self.drive)
             )));
         }
         let volume = self.volume(id).await?;
@@ -415,7 +415,7 @@ impl<H: Hosts> Reconciler<H> {
     /// The volume, read by id.
     pub(super) async fn volume(&self, id: &VolumeId) -> Result<Volume, RunError> {
         self.ec2.volume(id).await?.ok_or_else(|| {
-            let volume = id.of(&self.drive);
+            let volume = id.drive_label(&self.drive);
             RunError::Changed(format!("{volume} is gone, or not to be seen yet"))
         })
     }
@@ -440,7 +440,7 @@ impl<H: Hosts> Reconciler<H> {
                 id.after("the")
             ))),
             Err(problem) => {
-                let volume = id.of(&self.drive);
+                let volume = id.drive_label(&self.drive);
                 Err(RunError::Changed(format!("{volume}: {problem}")))
             }
         }
@@ -462,7 +462,7 @@ impl<H: Hosts> Reconciler<H> {
             if self.clock.boot().since(began) > self.timing.settle {
                 return Err(RunError::Changed(format!(
                     "{} does not show the tag that was written",
-                    id.of(&self.drive)
+                    id.drive_label(&self.drive)
                 )));
             }
             tokio::time::sleep(pause.min(self.timing.poll)).await;

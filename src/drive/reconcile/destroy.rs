@@ -59,12 +59,12 @@ impl<H: Hosts> Reconciler<H> {
         if let Some(instance) = read? {
             if !instance.state.is_over() {
                 let proof = grounds.confirm(self.since(asked), &instance, contact.as_ref());
-                let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
+                let proof = proof.ok_or_else(|| changed(&id.drive_label(&self.drive)))?;
                 self.ec2.terminate(proof).await?;
             }
             self.hosts.release(&instance);
         } else if !seen.instance(id).is_some_and(|instance| instance.listed) {
-            return Err(changed(&id.of(&self.drive)));
+            return Err(changed(&id.drive_label(&self.drive)));
         }
         self.overlay.gone.insert(id.to_string());
         Ok(())
@@ -88,12 +88,12 @@ impl<H: Hosts> Reconciler<H> {
             let ended = matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted);
             if !ended {
                 let proof = grounds.confirm(self.since(asked), &volume, snapshot.as_ref());
-                let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
+                let proof = proof.ok_or_else(|| changed(&id.drive_label(&self.drive)))?;
                 self.ec2.delete_volume(proof).await?;
             }
         } else if !seen.lists_volume(id) {
             // EC2 may not know a new id yet: that does not mean it is gone.
-            return Err(changed(&id.of(&self.drive)));
+            return Err(changed(&id.drive_label(&self.drive)));
         }
         self.overlay.gone.insert(id.to_string());
         Ok(())
@@ -106,7 +106,7 @@ impl<H: Hosts> Reconciler<H> {
         let (snapshot, by) = tokio::try_join!(self.ec2.snapshot(id), by)?;
         if let Some(snapshot) = snapshot {
             let proof = grounds.confirm(self.since(asked), &snapshot, &by);
-            let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
+            let proof = proof.ok_or_else(|| changed(&id.drive_label(&self.drive)))?;
             self.ec2.delete_snapshot(proof).await?;
         }
         self.overlay.gone.insert(id.to_string());
@@ -120,10 +120,10 @@ impl<H: Hosts> Reconciler<H> {
         let (snapshot, volume) = tokio::try_join!(self.ec2.snapshot(id), volume)?;
         if let Some(snapshot) = snapshot {
             let Some(volume) = volume else {
-                return Err(changed(&id.of(&self.drive)));
+                return Err(changed(&id.drive_label(&self.drive)));
             };
             let proof = failed.confirm(self.since(asked), &snapshot, &volume);
-            let proof = proof.ok_or_else(|| changed(&id.of(&self.drive)))?;
+            let proof = proof.ok_or_else(|| changed(&id.drive_label(&self.drive)))?;
             self.ec2.delete_snapshot(proof).await?;
         }
         self.overlay.gone.insert(id.to_string());

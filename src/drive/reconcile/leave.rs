@@ -46,7 +46,10 @@ impl<H: Hosts> Reconciler<H> {
         }
         // One that has gone already needs no new name.
         if !is_marked && read.is_some() {
-            let problem = format!("{} is not to be renamed any more", id.of(&self.drive));
+            let problem = format!(
+                "{} is not to be renamed any more",
+                id.drive_label(&self.drive)
+            );
             return Err(RunError::Changed(problem));
         }
         if is_marked {
@@ -77,16 +80,16 @@ impl<H: Hosts> Reconciler<H> {
         let has_come = others.iter().any(|it| is_marked(it));
         let is_other = |it: &&&Snapshot| !has_come || !may_have_come(it, next);
         if let Some(other) = others.iter().find(is_other) {
-            return taken(other.id.its());
+            return taken(other.id.short_label());
         }
         if has_come {
             return Ok(());
         }
         if let Some(volume) = volumes.iter().find(|it| is_left(it)) {
-            return taken(volume.id.its());
+            return taken(volume.id.short_label());
         }
         match instances.iter().find(|it| !it.state.is_over()) {
-            Some(instance) => taken(instance.id.its()),
+            Some(instance) => taken(instance.id.short_label()),
             None => Ok(()),
         }
     }

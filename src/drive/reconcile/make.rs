@@ -372,10 +372,9 @@ impl<H: Hosts> Reconciler<H> {
                 (None, Generation::EMPTY, size, None, kept)
             }
             Source::Snapshot(id, generation) | Source::Throwaway(id, generation) => {
-                let snapshot =
-                    self.ec2.snapshot(id).await?.ok_or_else(|| {
-                        RunError::Changed(format!("{} is gone", id.of(&self.drive)))
-                    })?;
+                let snapshot = self.ec2.snapshot(id).await?.ok_or_else(|| {
+                    RunError::Changed(format!("{} is gone", id.drive_label(&self.drive)))
+                })?;
                 // The size for new drives does not grow this one.
                 let size = self.wanted.settings.size().unwrap_or(0).max(snapshot.size);
                 (

@@ -22,7 +22,7 @@ impl<H: Hosts> Reconciler<H> {
             Ok(VolumeTags::Drive { .. } | VolumeTags::Root) | Err(_) => false,
         };
         if !is_own {
-            let volume = id.of(&self.drive);
+            let volume = id.drive_label(&self.drive);
             let problem = format!("{volume} is not made to be thrown away by this session");
             return Err(RunError::Changed(problem));
         }

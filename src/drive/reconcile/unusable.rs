@@ -116,7 +116,7 @@ impl<H: Hosts> Reconciler<H> {
                 return Some(RunError::Host(HostError::NoRoute {
                     why: format!(
                         "no way in to {}: {}",
-                        instance.id.of(&self.drive),
+                        instance.id.drive_label(&self.drive),
                         no_answer.why
                     ),
                     hint: "does --proxy-command (`proxy_command` in the configuration) work when \

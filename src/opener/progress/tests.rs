@@ -179,7 +179,7 @@ fn short(line: &str, before: usize) -> String {
 fn has(step: &Step, made: Option<&str>, under_way: &str, finished: Option<&str>) {
     // The spinner and the seconds.
     let around = "     ⠋    ".chars().count();
-    assert_eq!(short(&doing(step, &demo()), around), under_way);
+    assert_eq!(short(&describe_step(step, &demo()), around), under_way);
     let line = done(step, made, &demo()).map(|line| short(&line, TIME));
     assert_eq!(line.as_deref(), finished);
 }
