@@ -3,11 +3,8 @@
 //! Nothing remembers whether that was read: a caller without any drive in the region begins their
 //! first one.
 
-use std::time::Duration;
-
-use super::request::DETACHED_LEASE;
+use super::request::Leases;
 use super::state::Session;
-use crate::access::lease::LEASE;
 use crate::attached::in_words;
 use crate::cloud::Place;
 use crate::drive::pools::{Requirements, Terms};
@@ -41,18 +38,14 @@ impl Session {
         }
         let options = &self.request.options;
         let size = options.launch.size.unwrap_or(self.drive.cloud.size);
-        let words = explanation(
-            self.request.drive.as_str(),
-            terms,
-            size,
-            options.config.keep.map(|it| it.0),
-        );
+        let drive = self.request.drive.as_str();
+        let words = explanation(drive, terms, size, self.leases);
         self.drive.report.print(&Text::block(&words));
     }
 }
 
 /// The four lines, under one that says what they are about; each fits a terminal with the defaults.
-fn explanation(drive: &str, terms: &Terms, size: GibiBytes, keep: Option<Duration>) -> String {
+fn explanation(drive: &str, terms: &Terms, size: GibiBytes, leases: Leases) -> String {
     let what = match &terms.requirements {
         Requirements::Types(types) => types.join(" or "),
         Requirements::AtLeast(resources) => format!("the cheapest type with {resources}"),
@@ -62,7 +55,7 @@ fn explanation(drive: &str, terms: &Terms, size: GibiBytes, keep: Option<Duratio
         Some(Market::Spot) | None => "as spot",
     };
     let month = dollars(snapshot_cents(size));
-    let [lease, detached] = [LEASE, DETACHED_LEASE].map(|time| in_words(keep.unwrap_or(time)));
+    let (lease, detached) = (in_words(leases.session), in_words(leases.command));
     format!(
         "{drive} is your first drive here. A session in short:\n\
          launches  {what}, {market}; a volume of {size} GiB\n\
@@ -74,6 +67,8 @@ fn explanation(drive: &str, terms: &Terms, size: GibiBytes, keep: Option<Duratio
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::drive::pools::{ArchBy, Resources};
 
@@ -88,7 +83,11 @@ mod tests {
             arch_by: ArchBy::Default,
             is_free: false,
         };
-        let text = explanation("demo", &terms, 32, None);
+        let explanation = |session, command| {
+            let leases = Leases { session, command };
+            super::explanation("demo", &terms, 32, leases)
+        };
+        let text = explanation(Duration::from_mins(15), Duration::from_hours(8));
         assert_eq!(text.lines().count(), 5, "{text}");
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");
@@ -96,9 +95,9 @@ mod tests {
         for words in ["2 CPUs and 4 GiB, as spot", "$1.60", "15 min", "8 h"] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        let kept = explanation("demo", &terms, 32, Some(Duration::from_mins(90)));
+        let kept = explanation(Duration::from_mins(90), Duration::from_mins(90));
         assert!(kept.contains("running for 90 min"), "{kept}");
-        let kept = explanation("demo", &terms, 32, Some(Duration::from_secs(45)));
+        let kept = explanation(Duration::from_secs(45), Duration::from_secs(45));
         assert!(kept.contains("running for 45 s"), "{kept}");
     }
 }

@@ -224,7 +224,7 @@ impl Session {
         host: &Instance,
     ) -> Result<Option<Entry>, HostError> {
         let owner = self.drive.identity.owner.clone();
-        let lease = self.request.lease();
+        let lease = self.leases.session;
         let place = jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
         let hosts = self.reconciler.hosts();

@@ -11,7 +11,7 @@ impl Session {
     /// Extends the lease and leaves the host running; prints how to come back and how to save.
     /// Returns the exit code.
     pub(crate) async fn leave_running(&mut self, instance: &Instance) -> Result<u8, Failure> {
-        let keep = self.request.command_lease();
+        let keep = self.leases.command;
         let (command, drive) = (self.drive.cloud.command.clone(), self.request.drive.clone());
         let until = self.reconciler.hosts().leave(instance, keep).await;
         let until = until.map_err(|error| self.not_kept(instance, error))?;

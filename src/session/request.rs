@@ -17,7 +17,7 @@ use crate::launch::image;
 use crate::report::Report;
 
 /// The default lease of an instance that is left running on purpose (`~d`): a night.
-pub(super) const DETACHED_LEASE: Duration = Duration::from_hours(8);
+const DETACHED_LEASE: Duration = Duration::from_hours(8);
 
 /// How long a command may take to end by default when its instance is taken: enough for a checkpoint
 /// of some gigabytes.
@@ -33,6 +33,16 @@ pub(super) const SPOOL: u64 = 64 << 20;
 /// The most bytes of a command's words: Linux gives a program a quarter of its stack's limit, which
 /// mostly is 8 MiB, for arguments and environment together (execve(2)).
 const LONGEST_COMMAND: usize = 1 << 20;
+
+/// How long a session's host is kept without a sign of life from this computer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leases {
+    /// The lease of the session.
+    pub(super) session: Duration,
+    /// The lease of a command, which needs no terminal and goes on without this computer, and of a
+    /// host that is left running.
+    pub(super) command: Duration,
+}
 
 /// The task of a session, beside the command that it may have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -178,27 +188,23 @@ impl Request {
         }
     }
 
-    /// How long the host is kept without a sign of life.
+    /// The leases of the session. A session that saves nothing has the shortest for both.
     #[must_use]
-    pub(super) fn lease(&self) -> Duration {
-        let keep = self
-            .options
-            .config
-            .keep
-            .filter(|_| !self.options.config.discard);
-        keep.map_or(LEASE, |it| it.0)
-    }
-
-    /// Likewise while its command runs, which needs no terminal and goes on without this computer.
-    #[must_use]
-    pub(super) fn command_lease(&self) -> Duration {
-        match self.task {
-            _ if self.options.config.discard => self.lease(),
-            // Its keeper ends it before its host closes.
-            Task::Run { limit, .. } => limit + self.notice() + SPARE,
-            Task::Connect | Task::Attach(_) => {
-                self.options.config.keep.map_or(DETACHED_LEASE, |it| it.0)
-            }
+    pub(super) fn leases(&self) -> Leases {
+        if self.options.config.discard {
+            return Leases {
+                session: LEASE,
+                command: LEASE,
+            };
+        }
+        let keep = self.options.config.keep.map(|keep| keep.0);
+        Leases {
+            session: keep.unwrap_or(LEASE),
+            command: match self.task {
+                // Its keeper ends it before its host closes.
+                Task::Run { limit, .. } => limit + self.notice() + SPARE,
+                Task::Connect | Task::Attach(_) => keep.unwrap_or(DETACHED_LEASE),
+            },
         }
     }
 
@@ -369,11 +375,15 @@ mod tests {
             },
             ..Request::new(drive, Options::default())
         };
-        assert_eq!(request.lease(), LEASE);
-        assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
+        let command = limit + NOTICE + SPARE;
+        let session = LEASE;
+        assert_eq!(request.leases(), Leases { session, command });
         request.options.config.keep = Some(Lease(LEASE / 2));
-        assert_eq!(request.lease(), LEASE / 2);
-        assert_eq!(request.command_lease(), limit + NOTICE + SPARE);
+        let session = LEASE / 2;
+        assert_eq!(request.leases(), Leases { session, command });
+        request.options.config.discard = true;
+        let (session, command) = (LEASE, LEASE);
+        assert_eq!(request.leases(), Leases { session, command });
     }
 
     /// The faults: `'echo a && echo b'` was launched for and not found; 100 KB were refused by the

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tokio::sync::mpsc;
 
-use super::request::Request;
+use super::request::{Leases, Request};
 use crate::access::SshHosts;
 use crate::access::lease::News;
 use crate::clock::BootTime;
@@ -28,6 +28,8 @@ use crate::terminal;
 /// A running session.
 pub(super) struct Session {
     pub(super) request: Request,
+    /// How long its host is kept without a sign of life from here.
+    pub(super) leases: Leases,
     pub(super) drive: Drive,
     pub(super) reconciler: Reconciler<SshHosts>,
     /// Whether the user agreed to wait for a session that this laptop cannot join.
@@ -67,6 +69,7 @@ impl Session {
         cloud: Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
+        let leases = request.leases();
         let options = &request.options;
         let opening = Opening {
             shared: request.options.config.shared,
@@ -89,7 +92,7 @@ impl Session {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
             size: options.size_of_new().unwrap_or(cloud.size),
-            lease: request.lease(),
+            lease: leases.session,
             settings: Settings::new(
                 options.image.as_deref(),
                 options.launch.requirements.as_ref(),
@@ -110,6 +113,7 @@ impl Session {
         let reconciler = drive.reconciler(hosts, wanted, progress);
         Ok(Self {
             request,
+            leases,
             drive,
             reconciler,
             waits_for_others: false,
@@ -147,7 +151,7 @@ impl Session {
     /// a shell in the main container as it is, if that is asked for.
     pub(super) fn prepare_for_live_host(&mut self) {
         let request = &self.request;
-        let lease = request.lease();
+        let lease = self.leases.session;
         let session = self.reconciler.session().clone();
         // Another image or other mounts would end a shell in the container as it is, and variables are
         // brought first.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::along::{self, Along};
 use super::container::{self, ContainerSession};
 use super::forwards::{self, Forwards};
-use super::request::{Request, SPOOL, Task};
+use super::request::{Leases, Request, SPOOL, Task};
 use super::return_to_shell::{self, rule_of_command};
 use super::runs::{self, run_client};
 use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
@@ -260,7 +260,7 @@ impl Session {
             Ok(begun) => begun,
             Err(ending) => return ending,
         };
-        let request = &self.request;
+        let (request, leases) = (&self.request, self.leases);
         let Drive {
             cloud,
             report,
@@ -291,7 +291,7 @@ impl Session {
             let answers = answers(request.options.config.discard, list, table, shown, cost);
             let grace = if command.is_some() {
                 // The host is kept as long.
-                request.command_lease()
+                leases.command
             } else {
                 cloud.timing.grace
             };
@@ -306,26 +306,26 @@ impl Session {
             };
             let ended = if let Some(command) = command {
                 if let Task::Connect = request.task {
-                    let lease = request.command_lease();
-                    report.note(&rule(request, || rule_of_command(lease, &command.attach)));
+                    report.note(&rule(request, leases, || {
+                        rule_of_command(leases.command, &command.attach)
+                    }));
                 }
                 run_command(
                     &mut inside,
                     line,
                     &mut reconnector,
-                    (command, &mut self.has_begun, request.command_lease()),
+                    (command, &mut self.has_begun, leases.command),
                     answers,
                     &mut *signals,
                 )
                 .await
             } else {
-                let lease = request.lease();
                 let in_terminal = InTerminal {
                     command: &request.command,
                     notice: request.notice(),
                 };
-                let saved = || return_to_shell::rule(lease, cloud.timing.grace);
-                report.note(&rule(request, saved));
+                let saved = || return_to_shell::rule(leases.session, cloud.timing.grace);
+                report.note(&rule(request, leases, saved));
                 let name = request.container();
                 let shell = run_shell(
                     &mut inside,
@@ -374,9 +374,9 @@ impl Session {
 }
 
 /// The line at the beginning of a stay; `saved` is that of a session that is saved.
-fn rule(request: &Request, saved: impl FnOnce() -> String) -> String {
+fn rule(request: &Request, leases: Leases, saved: impl FnOnce() -> String) -> String {
     if request.options.config.discard {
-        return throwaway::rule(request.lease());
+        return throwaway::rule(leases.session);
     }
     saved()
 }
