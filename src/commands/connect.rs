@@ -70,6 +70,7 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         let cloud = Cloud::open(&which, paths).await?;
         let names = super::names(&cloud, paths).filter(|_| !request.options.config.dry_run);
         let drive = request.drive.clone();
+        let key = key(paths)?;
         if !request.options.config.dry_run
             && let Some(of) = request.fork_of.take()
         {
@@ -80,7 +81,7 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
                 return Ok(code);
             }
         }
-        let code = session::connect(request, cloud, key(paths)?).await?;
+        let code = session::connect(request, cloud, key).await?;
         if let Some(names) = names {
             names.add(&drive);
         }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         }
         let cloud = Cloud::open(&to, &paths).await?;
         let original = Drive::open(open(args.drive.name), there).await?;
-        let drive = Drive::open(open(new), cloud).await?;
-        saves::fork(drive, &original, args.drive.generation).await
+        let found = saves::find(&original, args.drive.generation)?;
+        saves::fork(Drive::open(open(new), cloud).await?, found).await
     })
 }

@@ -247,17 +247,28 @@ fn is_needed(call: &Call) -> bool {
     call.right != Right::Free && call.service != "servicequotas"
 }
 
-/// The calls that the caller may not make, with EC2's messages; by trying them.
-pub(crate) async fn denied(cloud: &Cloud, owner: &str) -> Vec<String> {
+/// The rights that were tried by dry runs.
+#[derive(Default)]
+pub(crate) struct TriedRights {
+    /// The calls that the caller may not make, with EC2's messages.
+    pub(crate) denied: Vec<String>,
+    /// The names of the calls that could not be tried.
+    pub(crate) untried: Vec<&'static str>,
+}
+
+/// Tries every call that a session needs a right for.
+pub(crate) async fn try_rights(cloud: &Cloud, owner: &str) -> TriedRights {
     let ec2 = &cloud.ec2;
     let targets = targets(cloud, owner).await;
-    let mut denied = Vec::new();
+    let mut tried = TriedRights::default();
     for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
-        if let DryRun::Denied(why) = ec2.dry_run(name, &targets).await {
-            denied.push(format!("{name}: {why}"));
+        match ec2.dry_run(name, &targets).await {
+            DryRun::Allowed => {}
+            DryRun::Denied(why) => tried.denied.push(format!("{name}: {why}")),
+            DryRun::Unknown(_) => tried.untried.push(name),
         }
     }
-    denied
+    tried
 }
 
 /// Checks every right that xdrive needs, by trying it.

@@ -32,8 +32,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let names = super::names(&cloud, &paths);
         let open = |name| context.opening(super::whole(name), args.shared);
         let original = Drive::open(open(args.drive.name), cloud.clone()).await?;
+        let found = saves::find(&original, args.drive.generation)?;
         let drive = Drive::open(open(args.new.clone()), cloud).await?;
-        let code = saves::fork(drive, &original, args.drive.generation).await?;
+        let code = saves::fork(drive, found).await?;
         if let Some(names) = names {
             names.add(&args.new);
         }

@@ -89,7 +89,7 @@ struct Account {
     drive: String,
     /// Result in words: `saved`, `in use …`, `not finished`, `nothing is left`, and the like.
     result: String,
-    /// Deletions and other steps that were made, or would be; in words.
+    /// Deletions of old snapshots that were made; with --dry-run all steps that would be; in words.
     steps: Vec<String>,
     /// The steps as lines of text.
     #[serde(skip)]

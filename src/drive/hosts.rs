@@ -74,7 +74,7 @@ pub struct HostView {
 /// The result of contacting a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Contact {
-    /// Not asked: the instance is not running, or has no address yet.
+    /// Not asked: the instance is not running, or has no address yet, or the command asks no host.
     NotAsked,
     /// No answer, or none with the recorded key.
     Unreachable,

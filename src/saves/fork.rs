@@ -12,20 +12,15 @@ use crate::opener::{Drive, Ending, Listing, Opening, demand_fork};
 use crate::report::Report;
 
 /// The order for a copy, and what that is a copy of.
-struct Found {
+pub(crate) struct Found {
     order: CopyOrder,
     of: DriveAt,
 }
 
-/// Makes `drive`, which must be new, of a copy of that `generation` of `original`; without one of the
-/// newest. Returns the exit code.
-pub(crate) async fn fork(
-    mut drive: Drive,
-    original: &Drive,
-    generation: Option<Generation>,
-) -> Result<u8, Failure> {
+/// Makes `drive`, which must be new, of the copy that was ordered. Returns the exit code.
+pub(crate) async fn fork(mut drive: Drive, found: Found) -> Result<u8, Failure> {
     let here = drive.cloud.ec2.region().to_owned();
-    let Found { order, of } = find(original, generation)?;
+    let Found { order, of } = found;
     let of = of.to_string();
     demand_new(&drive, &order, &of)?;
     let is_afar = order.region != here;
@@ -75,12 +70,12 @@ pub(crate) async fn fork_once(opening: Opening, cloud: Cloud, of: DriveAt) -> Re
         ..opening.clone()
     };
     let original = Drive::open(original, cloud.clone()).await?;
-    let drive = Drive::open(opening, cloud).await?;
-    fork(drive, &original, of.generation).await
+    let found = find(&original, of.generation)?;
+    fork(Drive::open(opening, cloud).await?, found).await
 }
 
 /// The order for a copy of that `generation` of `original`; without one of the newest.
-fn find(original: &Drive, generation: Option<Generation>) -> Result<Found, Failure> {
+pub(crate) fn find(original: &Drive, generation: Option<Generation>) -> Result<Found, Failure> {
     let found = original.find_saved(generation)?;
     let (name, generation) = (original.name.clone(), found.generation);
     let of = DriveAt {

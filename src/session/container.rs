@@ -28,10 +28,7 @@ use super::request::Request;
 use super::start::{Asked, describe_start, described, first_image, image, left_in, start_named};
 use super::{browser, build, container_failure, gpu};
 use crate::access::Ready;
-
-/// The warning where the container has Docker's socket.
-const DOCKER: &str = "Docker's socket is in the container (--docker): whoever reaches it is root on the \
-     instance, with its role and all of the drive; --no-docker takes it away";
+use crate::attached::warn_of_docker;
 
 /// A session inside its container. Dropping it closes Jupyter's port.
 pub(super) struct ContainerSession {
@@ -142,9 +139,7 @@ pub(super) async fn join(
     report: &Report,
 ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
     let Connections { jupyter, line } = connections;
-    if container.docker {
-        report.print(DOCKER);
-    }
+    warn_of_docker(&container, report);
     let inside = ContainerSession::open(host, session, container, jupyter, report).await;
     Ok((inside, line.map_err(anyhow::Error::from)?))
 }

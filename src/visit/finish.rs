@@ -23,7 +23,8 @@ const NOTHING: &str = "nothing is left";
 pub(crate) struct Finished {
     /// In words: `saved`, `in use`, or the problem.
     pub(crate) result: String,
-    /// The steps that were taken, or would be; in words, as `--json` has them.
+    /// The snapshots that were pruned; of a dry run all steps that would be taken. In words, as
+    /// `--json` has them.
     pub(crate) steps: Vec<String>,
     /// The steps for people, with names before ids.
     pub(crate) lines: Vec<String>,

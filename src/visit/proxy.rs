@@ -15,7 +15,9 @@ use super::up::{demand_host, no_container, not_attached};
 use super::visitor::{Visit, Visitor};
 use crate::access::by_ssh;
 use crate::access::lease::LEASE;
-use crate::attached::{Awaited, Context, Monitor, Output, connection_lost, wait_for_container};
+use crate::attached::{
+    Awaited, Context, Monitor, Output, connection_lost, wait_for_container, warn_of_docker,
+};
 use crate::config::{KnownHosts, SUFFIX};
 use crate::drive::HostError;
 use crate::ec2::Instance;
@@ -83,6 +85,7 @@ async fn enter_for_ssh(
         Err(error) => return Err(not_attached(drive, host, error)),
     };
     if let Some(container) = container {
+        warn_of_docker(&container, &drive.report);
         let line = line.map_err(anyhow::Error::from)?;
         return Ok(Ok(Entry {
             scripts,
@@ -97,6 +100,7 @@ async fn enter_for_ssh(
         Awaited::Over => return Err(no_container(drive, host)),
         Awaited::Ended(ending) => return Ok(Err(ending)),
     };
+    warn_of_docker(&container, &visit.drive.report);
     let name = &visit.drive.name;
     let connection_lost = || anyhow!("the connection to {} was lost", host.id.drive_label(name));
     let hosts = visit.reconciler.hosts();

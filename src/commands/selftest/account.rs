@@ -2,7 +2,7 @@
 
 use super::Run;
 use super::finding::Finding;
-use crate::commands::doctor;
+use crate::commands::doctor::{self, TriedRights};
 
 /// Checks the caller, the network and every right. Returns the owner of what the caller makes.
 pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
@@ -31,9 +31,17 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
         ),
         Err(error) => Finding::of_failure("network", &error.into()),
     };
-    let denied = doctor::denied(run.cloud, &owner).await;
+    let TriedRights { denied, untried } = doctor::try_rights(run.cloud, &owner).await;
     let rights = if denied.is_empty() {
-        Finding::ok("rights", "no dry run of a call was refused")
+        let found = "no dry run of a call was refused";
+        let found = match untried[..] {
+            [] => found.to_owned(),
+            _ => format!(
+                "{found}; there was nothing to try these on: {}",
+                untried.join(", ")
+            ),
+        };
+        Finding::ok("rights", found)
     } else {
         let hint = format!(
             "{} policy prints the policy that allows it",

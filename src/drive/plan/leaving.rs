@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::super::hosts::Client;
+use super::super::hosts::{Client, Contact};
 use super::super::observed::SeenSnapshot;
 use super::super::proof::PruningGrounds;
 use super::super::stuck::Why;
@@ -78,8 +78,8 @@ fn before(view: &View, why: &Leaving, done: Done) -> Option<Next> {
         return Some(view.stuck(Why::Unreadable(seen.unreadable.clone())));
     }
     if let Some(host) = seen.instances.iter().find(|instance| instance.is_live()) {
-        return Some(match host.client() {
-            Some(Client::Nobody) => view.stuck(Why::NotAtRest),
+        return Some(match (host.client(), &host.contact) {
+            (Some(Client::Nobody), _) | (None, Contact::NotAsked) => view.stuck(Why::NotAtRest),
             _ => Next::Busy(host.id.clone()),
         });
     }

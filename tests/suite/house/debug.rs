@@ -17,14 +17,12 @@ const CONTENT: &[&str] = &[
 const NAMES: &[(&str, &str)] = &[
     ("host/sftp/packet.rs", "Entry"),
     ("visit/difference.rs", "Difference"),
-    ("transfer/down.rs", "Item"),
     ("transfer/order.rs", "Order"),
     ("transfer/place.rs", "Place"),
     ("transfer/rules/pattern.rs", "Pattern"),
     ("transfer/rules/pattern.rs", "Rest"),
     ("transfer/rules/repository.rs", "Repository"),
     ("transfer/state.rs", "State"),
-    ("transfer/up.rs", "Item"),
 ];
 
 /// Whether `line` names the type `word`, and not one whose name it is a part of.

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -18,7 +19,7 @@ impl Site {
     /// quick.
     pub(super) fn with_a_drive() -> Self {
         let site = Self::new();
-        Saved::of_this_process().copy(&site.path(""));
+        Saved::find_or_make().copy(&site.path(""));
         site.image();
         site
     }
@@ -33,25 +34,30 @@ struct Saved {
 }
 
 impl Saved {
-    /// The one of this process; the first caller waits for its session.
-    fn of_this_process() -> &'static Self {
-        static MADE: OnceLock<Saved> = OnceLock::new();
-        MADE.get_or_init(|| {
-            let site = Site::new();
-            site.session("demo", &["true"]).is(0);
-            // Nothing of the instance is left that a copy could contain.
-            site.is_saved("demo", 1);
-            let folder = site.path("");
-            let mut archive = Command::new("tar");
-            archive.arg("-C").arg(&folder).arg("-c");
-            let made = archive.args(["--exclude", DISKS, "home", "state"]).output();
-            let made = made.unwrap();
-            assert!(made.status.success(), "{made:?}");
-            Self {
-                disks: File::open(folder.join(DISKS)).unwrap(),
-                rest: made.stdout,
-            }
-        })
+    /// The saved drive of this process. The first caller waits for its session; where that fails, so do
+    /// all others, at once.
+    fn find_or_make() -> &'static Self {
+        static MADE: OnceLock<Option<Saved>> = OnceLock::new();
+        let made = MADE.get_or_init(|| catch_unwind(Self::make).ok());
+        let why = "the session that makes the saved drive failed, in the test that came first";
+        made.as_ref().expect(why)
+    }
+
+    fn make() -> Self {
+        let site = Site::new();
+        site.session("demo", &["true"]).is(0);
+        // Nothing of the instance is left that a copy could contain.
+        site.is_saved("demo", 1);
+        let folder = site.path("");
+        let mut archive = Command::new("tar");
+        archive.arg("-C").arg(&folder).arg("-c");
+        let made = archive.args(["--exclude", DISKS, "home", "state"]).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{made:?}");
+        Self {
+            disks: File::open(folder.join(DISKS)).unwrap(),
+            rest: made.stdout,
+        }
     }
 
     /// Makes `home` and `state` in `folder`.

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::fixtures::*;
+use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{Observed, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next};
 use crate::drive::stuck::Why;
 use crate::drive::tags::Leaving;
+use crate::host::Mounted;
 use crate::ids::{DriveName, SnapshotId};
 
 /// A drive at rest with these snapshots.
@@ -35,6 +37,21 @@ fn what_was_saved_after_the_question_is_not_deleted() {
     seen.snapshots.remove(0);
     assert!(is_stuck(&seen));
     assert!(!is_stuck(&with(vec![snapshot(1, 1, 1)])));
+}
+
+#[test]
+fn a_drive_with_an_instance_stays_where_it_is() {
+    let goal = deleted([snap(1)]);
+    let mut seen = with(vec![snapshot(1, 1, 1)]);
+    seen.instances = vec![host(1)];
+    let is_busy = |seen: &Observed| next(&goal, seen) == Next::Busy(id(1));
+    seen.instances[0].contact = Contact::Unreachable;
+    assert!(is_busy(&seen), "somebody may be there");
+    seen.instances[0].contact = answers(Client::Nobody, false, Mounted::Nothing);
+    assert_eq!(why(next(&goal, &seen)), Why::NotAtRest);
+    // Who asks no host cannot say that somebody is there.
+    seen.instances[0].contact = Contact::NotAsked;
+    assert_eq!(why(next(&goal, &seen)), Why::NotAtRest);
 }
 
 #[test]
