@@ -141,22 +141,7 @@ impl Drive {
                     .print(&format!("cancelled: {drive} is unchanged{words}"));
                 Ok(())
             }
-            Outcome::StoppedWaiting(left) => Err(Failure::new(
-                Exit::TryAgain,
-                anyhow!(
-                    "stopped waiting{}",
-                    if left.has_instances() {
-                        ""
-                    } else {
-                        "; the bill for the instance has stopped"
-                    },
-                ),
-            )
-            .left(left)
-            .hint(format!(
-                "the next run does the rest, for example: {} stop {drive}",
-                self.cloud.command
-            ))),
+            Outcome::StoppedWaiting(left) => Err(self.stopped_waiting(left)),
             Outcome::Busy(holder) => Err(self.busy(&holder)),
             Outcome::Stuck(stuck) => Err(self.stuck(reconciler, &stuck)),
             Outcome::Failed(failure) => Err(self.failed(reconciler, failure)),
@@ -168,7 +153,22 @@ impl Drive {
         }
     }
 
-    fn stuck<H: Hosts>(&self, reconciler: &Reconciler<H>, stuck: &Stuck) -> Failure {
+    /// The failure of a run that was interrupted after the instance ended.
+    pub(crate) fn stopped_waiting(&self, left: Left) -> Failure {
+        let bill = if left.has_instances() {
+            ""
+        } else {
+            "; the bill for the instance has stopped"
+        };
+        let error = anyhow!("stopped waiting{bill}");
+        Failure::new(Exit::TryAgain, error).left(left).hint(format!(
+            "the next run does the rest, for example: {} stop {}",
+            self.cloud.command, self.name
+        ))
+    }
+
+    /// The failure of a run that cannot go on safely.
+    pub(crate) fn stuck<H: Hosts>(&self, reconciler: &Reconciler<H>, stuck: &Stuck) -> Failure {
         if let Some(failure) = launch_failure(stuck, reconciler.unusable()) {
             return failure;
         }
@@ -186,7 +186,12 @@ impl Drive {
             .hint(commands.join("\n      "))
     }
 
-    fn failed<H: Hosts>(&self, reconciler: &mut Reconciler<H>, failure: RunFailure) -> Failure {
+    /// The failure of a run that failed for good. Prints the outcome of ending what it had made.
+    pub(crate) fn failed<H: Hosts>(
+        &self,
+        reconciler: &mut Reconciler<H>,
+        failure: RunFailure,
+    ) -> Failure {
         let RunFailure { error, also, left } = failure;
         if let Some(also) = also
             && let Err(also) = self.report_outcome(reconciler, *also)

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::container::{self, Connections, ContainerSession};
 use super::local_ports::jupyter_place;
+use super::ready::{Entry, Led, NotUp};
 use super::request::Idle;
 use super::start::start_named;
 use super::state::Session;
@@ -26,94 +27,100 @@ use crate::host::container::Container;
 use crate::host::room::Room;
 use crate::opener::{Ending, Growth, unless_ended};
 use crate::report::Text;
-use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 
 /// The interval between two checks whether the sessions that cannot be joined are over.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// The result of joining.
-pub(super) enum Joined {
-    /// The host was joined; the instance, and the ending.
-    Ended(Box<Instance>, Ending),
-    /// The other session is over, or about to be: the caller observes again.
-    Over,
-    /// A signal asked for the end before the host was joined.
-    Asked(End),
+/// A container that ran when its guest arrived.
+struct Running {
+    container: Container,
+    connections: Connections,
+    /// The drive's free room, if the host knows it.
+    room: Option<Room>,
 }
 
-/// A running container, the connections into it, and the drive's free room if the host knows it.
-pub(super) type Entry = (Container, Connections, Option<Room>);
-
 impl Session {
-    /// Joins the session of `holder`. Fails with `--no-join`, for another caller's drive, and if one of
-    /// the two saves nothing.
-    pub(super) async fn join(&mut self, holder: &Holder) -> Result<Joined, Failure> {
-        if self.request.options.config.no_join
-            || self.request.options.config.discard
-            || holder.discards
-        {
-            return Err(self.drive.busy(holder));
+    /// Joins the session of `holder`, and waits for its container. Returns none if that session is over,
+    /// or about to be: the caller observes again. Fails with `--no-join`, for another caller's drive, and
+    /// if one of the two saves nothing.
+    pub(super) async fn join(&mut self, holder: &Holder) -> Result<Option<Led>, NotUp> {
+        let config = &self.request.options.config;
+        if config.no_join || config.discard || holder.discards {
+            return Err(NotUp::Busy(self.drive.busy(holder)));
         }
-        let found = self.drive.cloud.ec2.instance(&holder.instance).await?;
-        let Some(host) = found.map(Box::new) else {
-            return Ok(Joined::Over);
+        let found = self.drive.cloud.ec2.instance(&holder.instance).await;
+        let Some(host) = found.map_err(Failure::from)?.map(Box::new) else {
+            return Ok(None);
         };
         self.drive.check_owner(tags::owner(&host.tags), true)?;
-        self.refuse_head(holder)?;
+        self.refuse_head(holder).map_err(NotUp::Busy)?;
         if let Some(why) = self.reconciler.hosts().key_refusal(&host.id) {
             let why = why.to_owned();
-            return self.wait_outside(&host, &why).await;
+            self.wait_outside(&host, &why).await?;
+            return Ok(None);
         }
-        let entry = match self.attach_as_guest(&host).await {
-            Ok(entry) => entry,
-            Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(Joined::Over),
-            Err(error) => return Err(anyhow::Error::new(error).into()),
+        let running = match self.attach_as_guest(&host).await {
+            Ok(running) => running,
+            Err(HostError::Closing(_) | HostError::Unreachable(_)) => return Ok(None),
+            Err(error) => return Err(Failure::from(anyhow::Error::new(error)).into()),
         };
         self.drive.report.print(&format!(
             "joined the session of {} since {}",
             holder.owner, holder.since
         ));
         self.note_as_guest(&host).await;
-        let is_new = self.request.named.is_some() && entry.is_none();
+        let is_new = self.request.named.is_some() && running.is_none();
         let has_typed = self.report_idle_flags(&host, !is_new);
         if !is_new && !has_typed && !self.request.places().are_kept() {
             self.drive.report.print(
                 "the container is that session's, and keeps the mounts and the Docker that it has",
             );
         }
-        let (awaited, connections) = match entry {
-            Some((container, connections, room)) => {
-                (Awaited::Runs(Box::new(container), room), Some(connections))
+        let (awaited, connections) = match running {
+            Some(it) => {
+                let connections = Some(Box::new(it.connections));
+                (Awaited::Runs(Box::new(it.container), it.room), connections)
             }
             None => (
                 wait_for_container(&mut self.drive, self.reconciler.hosts(), &host).await,
                 None,
             ),
         };
-        let ending = match awaited {
+        let entry = match awaited {
             Awaited::Runs(container, room) => {
                 self.drive.warn_if_full(room, Growth::AfterThisSession);
-                match self.the_container(&host, *container).await {
-                    Ok(Ok(container)) => {
-                        match self.enter_as_guest(&host, container, connections).await {
-                            Ok((inside, line)) => self.stay(&host, inside, line).await,
-                            Err(failure) => Ending::Failed(failure),
-                        }
-                    }
-                    Ok(Err(ending)) => ending,
-                    Err(failure) => Ending::Failed(failure),
+                Entry::Guest {
+                    container,
+                    connections,
                 }
             }
-            Awaited::Ended(ending) => ending,
+            Awaited::Ended(ending) => Entry::Over(ending),
             Awaited::Over => {
                 self.reconciler.hosts().detach(&host.id);
                 // News of the old host are not about the next one.
                 while self.news.try_recv().is_ok() {}
-                return Ok(Joined::Over);
+                return Ok(None);
             }
         };
-        Ok(Joined::Ended(host, ending))
+        Ok(Some(Led { host, entry }))
+    }
+
+    /// Stays as a guest on `host`, where the main container runs, until the shell or command ends.
+    pub(super) async fn stay_as_guest(
+        &mut self,
+        host: &Instance,
+        running: Container,
+        connections: Option<Connections>,
+    ) -> Ending {
+        let container = match self.start_own(host, running).await {
+            Ok(container) => container,
+            Err(ending) => return ending,
+        };
+        match self.enter_as_guest(host, container, connections).await {
+            Ok((inside, line)) => self.stay_inside(host, inside, line).await,
+            Err(failure) => Ending::Failed(failure),
+        }
     }
 
     /// Refuses `--from`: what this guest would work on is another state of the drive.
@@ -189,40 +196,31 @@ impl Session {
 
     /// The container that this session is in, on a host where the main one runs: that or, started if
     /// need be, the one with a name.
-    async fn the_container(
+    async fn start_own(
         &mut self,
         host: &Instance,
         running: Container,
-    ) -> Result<Result<Container, Ending>, Failure> {
+    ) -> Result<Container, Ending> {
         let Some(named) = self.request.named.as_ref() else {
-            return Ok(Ok(running));
+            return Ok(running);
         };
         if running.named.as_ref() == Some(&named.name) {
-            return Ok(Ok(running));
+            return Ok(running);
         }
         let Some((_, scripts)) = self.reconciler.hosts().link(&host.id) else {
             let host = host.id.drive_label(&self.request.drive);
-            return Err(anyhow!("the connection to {host} was lost").into());
+            let error = anyhow!("the connection to {host} was lost");
+            return Err(Ending::Failed(error.into()));
         };
         let starting = start_named(&self.request, named, scripts, &self.drive.report);
-        match unless_ended(
-            &mut self.drive.signals,
-            &self.drive.report,
-            Box::pin(starting),
-        )
-        .await
-        {
-            Ok(started) => started.map(Ok),
-            Err(end) => Ok(Err(Ending::Asked(end))),
-        }
+        let (signals, report) = (&mut self.drive.signals, &self.drive.report);
+        let started = unless_ended(signals, report, Box::pin(starting)).await;
+        started.map_err(Ending::Asked)?.map_err(Ending::Failed)
     }
 
-    /// Attaches this session to `host` as a guest. Returns the entry if its container
-    /// runs. It mostly does, so the connections are opened while the container is looked up.
-    pub(super) async fn attach_as_guest(
-        &mut self,
-        host: &Instance,
-    ) -> Result<Option<Entry>, HostError> {
+    /// Attaches this session to `host` as a guest. Returns its container if that runs. It mostly does,
+    /// so the connections are opened while the container is looked up.
+    async fn attach_as_guest(&mut self, host: &Instance) -> Result<Option<Running>, HostError> {
         let owner = self.drive.identity.owner.clone();
         let lease = self.leases.session;
         let place = jupyter_place(&self.request.options);
@@ -239,11 +237,15 @@ impl Session {
         let room = hosts.room();
         // Without a container the connections are dropped: they go stale while one is waited for.
         let container = container.unwrap_or_default();
-        Ok(container.map(|container| (container, connections, room)))
+        Ok(container.map(|container| Running {
+            container,
+            connections,
+            room,
+        }))
     }
 
     /// Opens this session's shell or command in another session's container.
-    pub(super) async fn enter_as_guest(
+    async fn enter_as_guest(
         &mut self,
         host: &Instance,
         container: Container,
@@ -266,7 +268,7 @@ impl Session {
 
     /// Prints when the lease of `host` ends and `why` this laptop cannot join; then waits if the
     /// user agrees.
-    async fn wait_outside(&mut self, host: &Instance, why: &str) -> Result<Joined, Failure> {
+    async fn wait_outside(&mut self, host: &Instance, why: &str) -> Result<(), NotUp> {
         let drive = self.request.drive.clone();
         let ends = tags::until(&host.tags).map_or_else(
             || "it has no lease".to_owned(),
@@ -281,14 +283,13 @@ impl Session {
             self.drive.report.print(&Text::lines([&in_use, &ends]));
             self.waits_for_others = self.drive.ask("wait for that? [y/N]", false).await;
             if !self.waits_for_others {
-                return Err(Failure::new(
-                    Exit::TryAgain,
-                    anyhow!("{drive} is in use on {}, and {ends}", host.id.short_label()),
-                )
-                .hint(format!(
-                    "{} connect {drive} again after that; or let this caller use EC2 Instance \
+                let error = anyhow!("{drive} is in use on {}, and {ends}", host.id.short_label());
+                return Err(NotUp::Busy(Failure::new(Exit::TryAgain, error).hint(
+                    format!(
+                        "{} connect {drive} again after that; or let this caller use EC2 Instance \
                      Connect (ec2-instance-connect:SendSSHPublicKey)",
-                    self.drive.cloud.command
+                        self.drive.cloud.command
+                    ),
                 )));
             }
         }
@@ -296,10 +297,8 @@ impl Session {
             .drive
             .report
             .step(format!("wait for {}; {ends}", host.id.drive_label(&drive)));
-        match unless_ended(&mut self.drive.signals, &self.drive.report, sleep(WAIT)).await {
-            Ok(()) => Ok(Joined::Over),
-            Err(end) => Ok(Joined::Asked(end)),
-        }
+        let waited = unless_ended(&mut self.drive.signals, &self.drive.report, sleep(WAIT)).await;
+        waited.map_err(NotUp::Asked)
     }
 }
 

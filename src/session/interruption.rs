@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
+use crate::config::quantity::Port;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
 use crate::ids::SnapshotId;
 use crate::signals::End;
 
+use super::leave::Parting;
 use super::request::Task;
 use super::state::Session;
 use crate::opener::{Cost, Ending, Interruption};
@@ -32,14 +34,13 @@ const BY_EC2: &str = "Server.";
 const SHORTEST: Duration = Duration::from_mins(1);
 
 impl Session {
-    /// Parks the drive, which then is off `instance`. Returns `None` if the session resumes;
-    /// otherwise saves the drive, and returns the session's result. A guest leaves both to the
-    /// leading session, and joins it again.
+    /// Parks the drive, which then is off `instance`. Saves it unless the session resumes. A guest
+    /// leaves both to the leading session, and joins it again.
     pub(super) async fn interrupted(
         &mut self,
         interruption: Interruption,
         instance: &Instance,
-    ) -> Option<Result<u8, Failure>> {
+    ) -> Result<Parting, Failure> {
         let is_command = !self.request.is_shell();
         let is_guest = self.reconciler.hosts().is_guest();
         let mut asked = None;
@@ -49,7 +50,7 @@ impl Session {
             self.drive.report_commit(&mut self.reconciler);
             let Outcome::Parked { snapshot } = outcome else {
                 let ending = self.final_ending(interruption, instance, is_command);
-                return Some(self.finish(ending, outcome));
+                return self.finish(ending, outcome).map(Parting::Ends);
             };
             self.report_parking(
                 &interruption,
@@ -71,17 +72,22 @@ impl Session {
             // News of the old host are not about the next one.
             while self.news.try_recv().is_ok() {}
             self.has_begun = false;
-            return None;
+            self.is_resumed = true;
+            // Jupyter keeps its local port on the next instance.
+            let port = &mut self.request.options.config.jupyter_port;
+            *port = self.port.map(Port).or(*port);
+            return Ok(Parting::Resumes);
         }
         let ending = self.final_ending(interruption, instance, is_command);
         if is_guest {
-            return Some(self.leave(instance, ending).await);
+            let code = self.leave_drive(instance, ending).await;
+            return code.map(Parting::Ends);
         }
         let goal = Goal::Saved {
             even_if_used: false,
         };
         let (outcome, _) = self.run(goal).await;
-        Some(self.finish(ending, outcome))
+        self.finish(ending, outcome).map(Parting::Ends)
     }
 
     /// Whether the command is started again, which uses up one try if it had begun. Its user must not

@@ -5,6 +5,7 @@
 //! leading session confirms it. A connection of an SSH client's saves nothing: where none but those
 //! remain, the host closes the drive when the lease ends after the last of them.
 
+use super::request::Task;
 use super::state::Session;
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
@@ -12,10 +13,57 @@ use crate::failure::Failure;
 use crate::host::Remaining;
 use crate::opener::Ending;
 
+/// How a session goes on once it has left a host.
+pub(super) enum Parting {
+    /// On another host: EC2 took this one.
+    Resumes,
+    /// The session is over, with this exit code.
+    Ends(u8),
+}
+
 impl Session {
-    /// Leaves `host`, as the leading session or as a guest: saves the drive unless others go on
+    /// Leaves `host` after this `ending`: saves the drive, throws away what was changed, leaves the
+    /// host running, or resumes on another one.
+    pub(super) async fn leave(
+        &mut self,
+        host: &Instance,
+        ending: Ending,
+    ) -> Result<Parting, Failure> {
+        let code = match ending {
+            ending if self.request.options.config.discard => self.throw_away(host, ending).await,
+            Ending::Interruption(interruption) => {
+                return self.interrupted(interruption, host).await;
+            }
+            Ending::Detached => self.leave_detached(host).await,
+            ending => self.leave_drive(host, ending).await,
+        };
+        code.map(Parting::Ends)
+    }
+
+    /// Leaves `host` running with what was detached there, unless others, who lead, decide that.
+    /// Returns the exit code.
+    async fn leave_detached(&mut self, host: &Instance) -> Result<u8, Failure> {
+        let printed = self.report_run();
+        if let Err(error) = self.leave_command(host).await {
+            return Err(self.not_kept(host, error));
+        }
+        // A run needs its host for longer than others may have it.
+        let is_run = matches!(self.request.task, Task::Run { .. });
+        let code = if is_run || !self.is_one_of_several_guests(host).await {
+            self.leave_running(host).await?
+        } else {
+            self.leave_drive(host, Ending::Detached).await?
+        };
+        printed.map(|()| code)
+    }
+
+    /// Leaves the drive on `host`, as the leading session or as a guest: saves it unless others go on
     /// with it. Returns the exit code.
-    pub(super) async fn leave(&mut self, host: &Instance, ending: Ending) -> Result<u8, Failure> {
+    pub(super) async fn leave_drive(
+        &mut self,
+        host: &Instance,
+        ending: Ending,
+    ) -> Result<u8, Failure> {
         if !self.reconciler.hosts().leads(&host.id) {
             return self.leave_as_guest(host, ending).await;
         }
@@ -105,7 +153,7 @@ impl Session {
 
     /// Makes the session's command, if it has one, a client of the host: as long as it runs, a
     /// session that joins and leaves does not save the drive.
-    pub(super) async fn leave_command(&mut self, host: &Instance) -> anyhow::Result<()> {
+    async fn leave_command(&mut self, host: &Instance) -> anyhow::Result<()> {
         let Some(id) = self.command.clone() else {
             return Ok(());
         };
@@ -115,7 +163,7 @@ impl Session {
     }
 
     /// Whether this session is a guest, and others are attached too.
-    pub(super) async fn is_one_of_several_guests(&mut self, host: &Instance) -> bool {
+    async fn is_one_of_several_guests(&mut self, host: &Instance) -> bool {
         !self.reconciler.hosts().leads(&host.id) && self.others(host).await.is_ok_and(|n| n > 0)
     }
 

@@ -1,11 +1,9 @@
-//! A host that is left running, and sessions whose drive did not become ready.
+//! A host that is left running.
 
 use super::state::Session;
-use crate::drive::Outcome;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::opener::{Cost, Ending};
-use crate::signals::End;
+use crate::opener::Cost;
 
 impl Session {
     /// Extends the lease and leaves the host running; prints how to come back and how to save.
@@ -46,22 +44,5 @@ impl Session {
             "{command} connect {} comes back, {command} stop {drive} saves it",
             self.request.place()
         ))
-    }
-
-    /// Ends a session whose drive did not become ready. Returns the exit code.
-    pub(crate) fn not_ready(
-        &mut self,
-        outcome: Outcome,
-        asked: Option<End>,
-    ) -> Result<u8, Failure> {
-        match (outcome, asked) {
-            (outcome @ (Outcome::Unwound { .. } | Outcome::Saved { .. }), Some(end)) => {
-                self.finish(Ending::Asked(end), outcome)
-            }
-            (outcome, _) => self
-                .drive
-                .report_outcome(&mut self.reconciler, outcome)
-                .map(|()| 0),
-        }
     }
 }

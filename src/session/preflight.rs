@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::timeout;
 
+use super::request::{Named, Task};
 use super::start::no_named;
 use super::state::Session;
 use crate::asleep::Asleep;
@@ -23,6 +24,33 @@ use crate::opener::{DriveFacts, is_among, or_interrupted};
 const READING: Duration = Duration::from_secs(12);
 
 impl Session {
+    /// Checks the request for this drive, before anything is launched; a dry run ends with it.
+    pub(super) async fn check(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        self.agree_to_discard(drive).await?;
+        self.refuse_unadopted(drive).await?;
+        self.take_up_new(drive)?;
+        self.check_request(drive)?;
+        self.refuse_unmade(drive).await
+    }
+
+    /// Settles what is launched, or attached to, for a drive that was checked.
+    pub(super) async fn prepare(&mut self, drive: DriveFacts) -> Result<(), Failure> {
+        if let Task::Attach(wanted) = self.request.task.clone() {
+            let host = drive.host.clone();
+            let run = self.choose_run(host, wanted.as_deref()).await?;
+            self.request.named = run.container_name().map(Named::as_it_is);
+            self.request.task = Task::Attach(Some(run.id));
+        }
+        self.settle_terms(&drive)?;
+        self.explain_first(&drive).await;
+        if let Some(host) = &drive.host {
+            self.report_idle_flags(host, false);
+            self.prepare_for_live_host();
+        }
+        self.recorded = drive.settings;
+        Ok(())
+    }
+
     /// Takes what the configuration has for new drives, where `drive` is one.
     pub(super) fn take_up_new(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
         if !self.begins_anew(drive) {

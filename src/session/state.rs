@@ -51,6 +51,8 @@ pub(super) struct Session {
     pub(super) first_try: Option<BootTime>,
     /// Whether that has begun on the present instance, as far as it is known.
     pub(super) has_begun: bool,
+    /// Whether EC2 took an earlier host of this session, which goes on on another.
+    pub(super) is_resumed: bool,
     /// The announcements of hosts, and the results of renewing their leases.
     pub(super) news: mpsc::UnboundedReceiver<News>,
 }
@@ -125,6 +127,7 @@ impl Session {
             unconfirmed: Unconfirmed::default(),
             first_try: None,
             has_begun: false,
+            is_resumed: false,
             news,
         })
     }

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::along::{self, Along};
 use super::container::{self, ContainerSession};
 use super::forwards::{self, Forwards};
+use super::ready::Entry;
 use super::request::{Leases, Request, SPOOL, Task};
 use super::return_to_shell::{self, rule_of_command};
 use super::runs::{self, run_client};
@@ -28,10 +29,8 @@ use crate::failure::Failure;
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::runs::{CommandOrder, Limit};
-use crate::ids::{Generation, VolumeId};
 use crate::opener::{Cost, Drive, Ending, Growth, Interruption, unless_ended};
 use crate::report::harmless;
-use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::escape::{Answers, Question};
 use crate::ssh::shell::{ShellError, Unconfirmed};
@@ -41,16 +40,27 @@ use crate::ssh::shell::{ShellError, Unconfirmed};
 const ANNOUNCED: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Leads the session on `host`, whose drive is mounted, until its shell or command ends; not at
-    /// all if a signal `asked` for the end before.
-    pub(super) async fn lead(
-        &mut self,
-        host: &Instance,
-        (volume, generation): (&VolumeId, Generation),
-        asked: Option<End>,
-    ) -> Ending {
-        let found = self.reconciler.hosts().find(host, volume, generation);
-        match (asked, found.await) {
+    /// Stays in the container on `host` until its shell or command ends; not at all if a signal asked
+    /// for the end before.
+    pub(super) async fn stay(&mut self, host: &Instance, entry: Entry) -> Ending {
+        let (volume, generation, asked) = match entry {
+            Entry::Lead {
+                volume,
+                generation,
+                asked,
+            } => (volume, generation, asked),
+            Entry::Guest {
+                container,
+                connections,
+            } => {
+                let connections = connections.map(|opened| *opened);
+                return self.stay_as_guest(host, *container, connections).await;
+            }
+            Entry::Over(ending) => return ending,
+        };
+        let hosts = self.reconciler.hosts();
+        let found = hosts.find(host, &volume, generation).await;
+        match (asked, found) {
             (Some(end), _) => Ending::Asked(end),
             (None, Err(error)) => {
                 let failure = anyhow::Error::new(error).into();
@@ -106,7 +116,7 @@ impl Session {
             Err(end) => return Ending::Asked(end),
             Ok(Err(failure)) => return self.not_begun(instance, failure).await,
         };
-        self.stay(instance, inside, line).await
+        self.stay_inside(instance, inside, line).await
     }
 
     /// The ending of a stay that could not begin. EC2's notice explains why nothing could be started.
@@ -237,7 +247,7 @@ impl Session {
 
     /// Runs the shell or command in the container, and the monitor beside it, until one of them
     /// ends the session.
-    pub(super) async fn stay(
+    pub(super) async fn stay_inside(
         &mut self,
         instance: &Instance,
         inside: ContainerSession,
