@@ -159,12 +159,13 @@ impl SshHosts {
     /// command of a shell in the container as it is, if one is asked for.
     pub(crate) fn will_arrive(
         &mut self,
-        (session, owner): (&SessionId, &str),
+        session: &SessionId,
+        caller: &str,
         lease: Duration,
         drive: &DriveName,
         shell: Option<String>,
     ) {
-        let client = self.links.attachment(Role::Lead, session, owner, lease);
+        let client = self.links.attachment(Role::Lead, session, caller, lease);
         self.links.will_arrive(Coming::new(client, drive, shell));
     }
 
@@ -253,11 +254,11 @@ impl SshHosts {
         &mut self,
         host: &Instance,
         session: &SessionId,
-        owner: &str,
+        caller: &str,
         lease: Duration,
     ) -> Result<(), HostError> {
         self.host(host).await?;
-        let client = self.links.attachment(Role::Guest, session, owner, lease);
+        let client = self.links.attachment(Role::Guest, session, caller, lease);
         self.links
             .record_and_attach(&host.id, client.clone())
             .await?;
@@ -307,9 +308,9 @@ impl SshHosts {
         self.links.detach(host);
     }
 
-    /// The line of another client, which has this caller as its owner.
-    pub(crate) fn line_of(&self, client: &SessionId, owner: &str) -> String {
-        line(client, self.links.context().clock.now(), owner)
+    /// The line of another client of this `caller`.
+    pub(crate) fn line_of(&self, client: &SessionId, caller: &str) -> String {
+        line(client, self.links.context().clock.now(), caller)
     }
 
     /// The scripts of `host`, connecting if need be.

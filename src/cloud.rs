@@ -171,8 +171,7 @@ impl Cloud {
     /// A new session of this caller.
     pub async fn identity(&self) -> Result<Identity, Failure> {
         let session = SessionId::random().map_err(|error| Failure::new(Exit::Failed, error))?;
-        let owner = self.ec2.owner().await?;
-        Ok(Identity { session, owner })
+        Ok(Identity::new(session, self.ec2.owner().await?))
     }
 }
 

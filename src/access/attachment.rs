@@ -13,7 +13,7 @@ use crate::ids::SessionId;
 pub(super) struct Attachment {
     pub(super) role: Role,
     pub(super) session: SessionId,
-    /// The client's line: session, time, owner.
+    /// The client's line: session, time, caller.
     pub(super) line: String,
     /// How long a host runs on without a sign of life from this session.
     pub(super) lease: Duration,
@@ -22,18 +22,18 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    /// Creates the attachment of `session`, which `owner` runs, as it begins at `since`.
+    /// Creates the attachment of `session`, which `caller` runs, as it begins at `since`.
     pub(super) fn new(
         role: Role,
         session: &SessionId,
-        owner: &str,
+        caller: &str,
         lease: Duration,
         since: Timestamp,
     ) -> Self {
         Self {
             role,
             session: session.clone(),
-            line: line(session, since, owner),
+            line: line(session, since, caller),
             lease,
             command: None,
         }

@@ -1,4 +1,4 @@
-//! A client's line on a host, `SESSION TIME OWNER`, and a host's answers in the drive's terms.
+//! A client's line on a host, `SESSION TIME CALLER`, and a host's answers in the drive's terms.
 
 use jiff::Timestamp;
 
@@ -8,17 +8,17 @@ use crate::host::facts::{ScriptError, VolumeProblem};
 use crate::ids::SessionId;
 
 /// The line of a client that attaches at `since`.
-pub(super) fn line(session: &SessionId, since: Timestamp, owner: &str) -> String {
-    format!("{session} {since} {owner}")
+pub(super) fn line(session: &SessionId, since: Timestamp, caller: &str) -> String {
+    format!("{session} {since} {caller}")
 }
 
 /// The suffix of the owner in the client line of an SSH client's connection. `shell/host/presence`
 /// has it, too.
 const BY_SSH: &str = " by ssh";
 
-/// The owner of such a client.
-pub(crate) fn by_ssh(owner: &str) -> String {
-    format!("{owner}{BY_SSH}")
+/// The caller of such a client.
+pub(crate) fn by_ssh(caller: &str) -> String {
+    format!("{caller}{BY_SSH}")
 }
 
 /// Whether the client is an SSH client's connection: it keeps its host up, and saves nothing.

@@ -76,7 +76,7 @@ impl Hosts for SshHosts {
         &mut self,
         host: &Instance,
         session: &SessionId,
-        owner: &str,
+        caller: &str,
         lease: Duration,
     ) -> Result<(), HostError> {
         let clock = self.links.context().clock.clone();
@@ -91,7 +91,7 @@ impl Hosts for SshHosts {
             self.mounted = claimed.mounted;
             self.terminal = claimed.terminal;
         } else if !self.is_attached(&host.id) {
-            let client = self.links.attachment(Role::Lead, session, owner, lease);
+            let client = self.links.attachment(Role::Lead, session, caller, lease);
             match self.links.attach(&host.id, client.clone()).await {
                 // A closing host takes no client any more, and needs none to be closed again.
                 Ok(()) | Err(HostError::Closing(_)) => {}

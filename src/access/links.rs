@@ -174,10 +174,10 @@ impl Links {
         &self,
         role: Role,
         session: &SessionId,
-        owner: &str,
+        caller: &str,
         lease: Duration,
     ) -> Attachment {
-        Attachment::new(role, session, owner, lease, self.context.clock.now())
+        Attachment::new(role, session, caller, lease, self.context.clock.now())
     }
 
     /// Claims a host where this session has arrived and so is attached already; its lease begins

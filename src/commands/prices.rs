@@ -204,12 +204,12 @@ async fn wanted(
     cloud: &Cloud,
     config: &Config,
 ) -> Result<(Vec<(Requirements, Option<Arch>)>, String), Failure> {
-    let owner = cloud.identity().await?.owner;
+    let caller = cloud.identity().await?.caller;
     let (_, volumes, snapshots) = cloud.ec2.everything().await?;
     let all = volumes.iter().map(|volume| &volume.tags);
     let all = all.chain(snapshots.iter().map(|snapshot| &snapshot.tags));
     let of_drives: BTreeSet<(String, Option<Arch>)> = all
-        .filter(|tags| Ownership::from_tag(tags::owner(tags), &owner) != Ownership::Other)
+        .filter(|tags| Ownership::from_tag(tags::owner(tags), &caller) != Ownership::Other)
         .map(Settings::read)
         // A connect to the drive reports settings that cannot be parsed.
         .filter_map(|own| Some((own.requirements().ok()??, own.arch().ok().flatten())))

@@ -65,10 +65,7 @@ fn given(input: &[u8]) -> Tags {
 /// Reads the input as the tags of a volume, of a snapshot and of an instance.
 pub(crate) fn read(input: &[u8]) {
     let given = given(input);
-    let who = Identity {
-        session: tags::session(&given),
-        owner: tags::owner(&given).to_owned(),
-    };
+    let who = Identity::new(tags::session(&given), tags::owner(&given).to_owned());
     let drive = tags::drive(&given);
     let settings = settings(&given);
     let name = || {

@@ -154,7 +154,7 @@ pub trait Hosts {
         &mut self,
         host: &Instance,
         session: &SessionId,
-        owner: &str,
+        caller: &str,
         lease: Duration,
     ) -> impl Future<Output = Result<(), HostError>>;
 

@@ -75,7 +75,7 @@ pub(crate) struct Drive {
     pub(crate) cloud: Cloud,
     pub(crate) report: Report,
     pub(crate) signals: Signals,
-    /// The run of xdrive, and its caller.
+    /// The run of xdrive, and for whom it runs.
     pub(crate) identity: Identity,
     /// The parts of the drive that EC2 listed; empty for one that was not looked at.
     pub(crate) facts: DriveFacts,
@@ -202,8 +202,8 @@ impl Drive {
         if self.shared || owner.is_empty() {
             return Ok(());
         }
-        let (drive, own) = (&self.name, &self.identity.owner);
-        match Ownership::from_tag(owner, own) {
+        let (drive, caller) = (&self.name, &self.identity.caller);
+        match Ownership::from_tag(owner, caller) {
             Ownership::Own => Ok(()),
             Ownership::OfRole if !is_used => {
                 self.report.print(&format!(
@@ -218,7 +218,7 @@ impl Drive {
             .hint(SHARED)),
             Ownership::Other => Err(Failure::new(
                 Exit::Denied,
-                anyhow!("{drive} is {owner}'s, and you are {own}"),
+                anyhow!("{drive} is {owner}'s, and you are {caller}"),
             )
             .hint(SHARED)),
         }

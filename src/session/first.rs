@@ -32,7 +32,7 @@ impl Session {
         let snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
         let mut all = instances.chain(volumes).chain(snapshots);
         if all.any(|tags| {
-            Ownership::from_tag(tags::owner(tags), &self.drive.identity.owner) != Ownership::Other
+            Ownership::from_tag(tags::owner(tags), &self.drive.identity.caller) != Ownership::Other
         }) {
             return;
         }

@@ -221,7 +221,7 @@ impl Session {
     /// Attaches this session to `host` as a guest. Returns its container if that runs. It mostly does,
     /// so the connections are opened while the container is looked up.
     async fn attach_as_guest(&mut self, host: &Instance) -> Result<Option<Running>, HostError> {
-        let owner = self.drive.identity.owner.clone();
+        let caller = self.drive.identity.caller.clone();
         let lease = self.leases.session;
         let place = jupyter_place(&self.request.options);
         let session = self.reconciler.session().clone();
@@ -229,7 +229,7 @@ impl Session {
         let (ssh, scripts) = hosts.reach(host).await?;
         let early = hosts.take_ready(&host.id).early;
         let (attached, container, connections) = tokio::join!(
-            hosts.join(host, &session, &owner, lease),
+            hosts.join(host, &session, &caller, lease),
             scripts.running(self.request.container()),
             Connections::open(&ssh, place, early, false),
         );

@@ -51,7 +51,7 @@ impl Session {
     pub(super) fn client_of(&mut self, id: &CommandId) -> String {
         self.reconciler
             .hosts()
-            .line_of(&run_client(id), &self.drive.identity.owner)
+            .line_of(&run_client(id), &self.drive.identity.caller)
     }
 
     /// How much of a run's `limit` is left; all its tries share the time, which begins with the first.

@@ -171,7 +171,7 @@ impl Session {
         let variables = terminal::variables();
         let shell = is_shell.then(|| container::shell_of(drive, &variables, git.as_deref()));
         let hosts = self.reconciler.hosts();
-        hosts.will_arrive((&session, &self.drive.identity.owner), lease, drive, shell);
+        hosts.will_arrive(&session, &self.drive.identity.caller, lease, drive, shell);
     }
 }
 

@@ -48,14 +48,14 @@ pub(super) async fn enter_for_files(
     let Visit {
         drive, reconciler, ..
     } = visit;
-    let owner = by_ssh(&drive.identity.owner);
+    let client = by_ssh(&drive.identity.caller);
     let session = reconciler.session().clone();
     let name = drive.container.as_ref();
     let hosts = reconciler.hosts();
     let attaching = async {
         let (ssh, scripts, early) = hosts.reach_for_files(host).await?;
         let (attached, container, files) = tokio::join!(
-            hosts.join(host, &session, &owner, LEASE),
+            hosts.join(host, &session, &client, LEASE),
             scripts.running(name),
             EarlySibling::beside(early, &ssh),
         );

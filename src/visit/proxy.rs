@@ -66,14 +66,14 @@ async fn enter_for_ssh(
     let Visit {
         drive, reconciler, ..
     } = visit;
-    let owner = by_ssh(&drive.identity.owner);
+    let client = by_ssh(&drive.identity.caller);
     let session = reconciler.session().clone();
     let name = drive.container.as_ref();
     let hosts = reconciler.hosts();
     let attaching = async {
         let (ssh, scripts) = hosts.reach(host).await?;
         let (attached, container, line) = tokio::join!(
-            hosts.join(host, &session, &owner, LEASE),
+            hosts.join(host, &session, &client, LEASE),
             scripts.running(name),
             DedicatedConnection::open(&ssh),
         );

@@ -116,10 +116,7 @@ fn seen(
 }
 
 fn who() -> Identity {
-    Identity {
-        session: SessionId("a test".to_owned()),
-        owner: "a test".to_owned(),
-    }
+    Identity::new(SessionId("a test".to_owned()), "a test".to_owned())
 }
 
 fn drive() -> DriveName {

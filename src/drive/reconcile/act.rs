@@ -145,7 +145,7 @@ impl<H: Hosts> Reconciler<H> {
         }
         self.overlay.me.attached = None;
         self.hosts
-            .claim(&host, &who.session, &who.owner, lease)
+            .claim(&host, &who.session, &who.caller, lease)
             .await?;
         let is_known = seen
             .instance(id)

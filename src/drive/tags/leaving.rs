@@ -62,10 +62,7 @@ mod tests {
 
     #[test]
     fn a_mark_counts_until_the_new_name_is_there() {
-        let who = Identity {
-            session: SessionId("s".to_owned()),
-            owner: "me".to_owned(),
-        };
+        let who = Identity::new(SessionId("s".to_owned()), "me".to_owned());
         let own = |drive: &str| Tags::from([(DRIVE.to_owned(), drive.to_owned())]);
         assert_eq!(Leaving::read(&own("old")), None);
         let renamed = Leaving::Renamed("new".parse().unwrap());

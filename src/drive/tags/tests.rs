@@ -8,10 +8,7 @@ use crate::ec2::Tags;
 use crate::ids::{DriveName, Generation, SessionId, Uuid};
 
 fn who() -> Identity {
-    Identity {
-        session: SessionId("s1".into()),
-        owner: "arn:aws:iam::1:user/me".into(),
-    }
+    Identity::new(SessionId("s1".into()), "arn:aws:iam::1:user/me".into())
 }
 
 fn demo() -> DriveName {

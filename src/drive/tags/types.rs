@@ -2,13 +2,27 @@
 
 use crate::ids::{Generation, SessionId, Uuid};
 
-/// A session and its caller.
+/// A session, and for whom it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The run of xdrive.
     pub session: SessionId,
-    /// The ARN of its caller.
+    /// The ARN of the owner of what it makes: in tags, and in the name of the security group.
     pub owner: String,
+    /// The ARN of its caller: compared with the owners of drives, and named to hosts.
+    pub caller: String,
+}
+
+impl Identity {
+    /// A session of a caller that owns what it makes.
+    #[must_use]
+    pub fn new(session: SessionId, caller: String) -> Self {
+        Self {
+            session,
+            owner: caller.clone(),
+            caller,
+        }
+    }
 }
 
 /// How a snapshot came to be.

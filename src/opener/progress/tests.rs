@@ -50,10 +50,7 @@ fn zone() -> Zone {
 }
 
 fn who() -> Identity {
-    Identity {
-        session: SessionId("a test".to_owned()),
-        owner: "a test".to_owned(),
-    }
+    Identity::new(SessionId("a test".to_owned()), "a test".to_owned())
 }
 
 /// The observation of a session with these resources.

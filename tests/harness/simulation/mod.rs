@@ -236,10 +236,10 @@ impl World {
                 *sent = u32::try_from(fired).unwrap();
             });
         };
-        let who = Identity {
-            session: SessionId(format!("session-{process}")),
-            owner: format!("arn:aws:iam::000000000000:user/{process}"),
-        };
+        let who = Identity::new(
+            SessionId(format!("session-{process}")),
+            format!("arn:aws:iam::000000000000:user/{process}"),
+        );
         let mut reconciler = Reconciler::new(
             drive(),
             who,

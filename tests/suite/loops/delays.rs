@@ -31,10 +31,10 @@ async fn session(
     process: u32,
 ) -> Duration {
     let ec2 = folder::ec2(local);
-    let who = Identity {
-        session: SessionId(format!("session-{process}")),
-        owner: ec2.owner().await.unwrap(),
-    };
+    let who = Identity::new(
+        SessionId(format!("session-{process}")),
+        ec2.owner().await.unwrap(),
+    );
     let mut reconciler = Reconciler::new(
         drive(),
         who,

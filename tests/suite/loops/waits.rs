@@ -39,10 +39,10 @@ async fn a_snapshot_that_takes_an_hour_is_waited_for_with_a_few_hundred_calls() 
     let hidden = Arc::new(Mutex::new(Hidden::default()));
     let mut reconciler = Reconciler::new(
         drive(),
-        Identity {
-            session: SessionId("session-1".to_owned()),
-            owner: ec2.owner().await.unwrap(),
-        },
+        Identity::new(
+            SessionId("session-1".to_owned()),
+            ec2.owner().await.unwrap(),
+        ),
         ec2,
         PaperHosts::of_cloud(1, &hidden, &folder::ec2(&local), Some(local.clone())),
         clock,

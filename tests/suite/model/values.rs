@@ -55,10 +55,7 @@ pub(super) fn other_name() -> DriveName {
 }
 
 pub(super) fn who(session: u8) -> Identity {
-    Identity {
-        session: self::session(session),
-        owner: "arn:demo".to_owned(),
-    }
+    Identity::new(self::session(session), "arn:demo".to_owned())
 }
 
 pub(super) fn session(number: u8) -> SessionId {

@@ -89,10 +89,10 @@ async fn session(
         poll: Duration::from_millis(100),
         ..Timing::local(Duration::from_millis(100))
     };
-    let who = Identity {
-        session: SessionId(format!("session-{process}")),
-        owner: ec2.owner().await.unwrap(),
-    };
+    let who = Identity::new(
+        SessionId(format!("session-{process}")),
+        ec2.owner().await.unwrap(),
+    );
     let mut reconciler = Reconciler::new(
         drive(),
         who,

@@ -196,10 +196,7 @@ fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_t
     };
     let proof = PruningGrounds::prove_scratch(&seen, &one).unwrap();
     let read = |scratch: bool| {
-        let who = Identity {
-            session: mine(),
-            owner: "me".to_owned(),
-        };
+        let who = Identity::new(mine(), "me".to_owned());
         let own = SnapshotTags {
             generation: one.generation,
             kind: one.kind,

@@ -266,10 +266,7 @@ fn one_whose_snapshot_is_gone_is_kept_and_in_nobodys_way() {
 
 /// The volume of [`thrown`], as EC2 has it.
 fn in_ec2(generation: u64, is_thrown_away: bool) -> ec2::Volume {
-    let who = Identity {
-        session: mine(),
-        owner: "me".into(),
-    };
+    let who = Identity::new(mine(), "me".into());
     let (drive, settings) = ("demo".parse().unwrap(), Settings::default());
     let mut tags = tags::volume(&drive, &who, Generation(4), false, None, &settings);
     if generation > 4 {
@@ -291,10 +288,7 @@ fn in_ec2(generation: u64, is_thrown_away: bool) -> ec2::Volume {
 }
 
 fn origin(number: u8, state: SnapshotState) -> ec2::Snapshot {
-    let who = Identity {
-        session: mine(),
-        owner: "me".into(),
-    };
+    let who = Identity::new(mine(), "me".into());
     let own = SnapshotTags {
         generation: Generation(4),
         kind: SnapshotKind::Clean,

@@ -156,10 +156,10 @@ impl World {
         };
         let sheets = cloud.folder.as_ref().map(|folder| folder.local.clone());
         let hosts = PaperHosts::of_cloud(process, &self.hidden, &cloud.truth, sheets);
-        let who = Identity {
-            session: SessionId(format!("session-{process}")),
-            owner: "arn:aws:iam::000000000000:user/ada".to_owned(),
-        };
+        let who = Identity::new(
+            SessionId(format!("session-{process}")),
+            "arn:aws:iam::000000000000:user/ada".to_owned(),
+        );
         let mut reconciler = Reconciler::new(
             drive(),
             who,
