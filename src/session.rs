@@ -60,7 +60,8 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     let mut session = Session::begin(request, cloud, key).await?;
     let mut drive = session.drive.facts.clone();
     if is_dry_run {
-        session.foresee_fork(&mut drive).await?;
+        let request = &session.request;
+        request.foresee_fork(&mut drive, &session.drive).await?;
     } else {
         session.reconciler.hosts().ingress().look_ahead();
     }

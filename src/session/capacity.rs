@@ -5,7 +5,9 @@
 //! volume's zone only with `--leave-zone`, and launches on demand only if a flag or an answer
 //! allows it.
 
+use super::request::Request;
 use super::state::Session;
+use crate::cloud::Cloud;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
 use crate::drive::{Goal, Outcome};
@@ -25,7 +27,7 @@ const ON_DEMAND: &str = "on demand costs several times what spot does: \
 impl Session {
     /// Settles what is launched for the drive.
     pub(super) fn settle_terms(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
-        let terms = self.terms_of(drive)?;
+        let terms = self.request.terms(drive, &self.drive.cloud)?;
         let options = &self.request.options;
         let markets = terms.markets.clone();
         if let (Some(host), Some(Requirements::Types(types))) =
@@ -39,21 +41,13 @@ impl Session {
                 types.join(", ")
             ));
         }
-        // `check_request` has refused one that cannot be parsed.
+        // `check_for` has refused one that cannot be parsed.
         let own = drive.settings.speed().unwrap_or_default();
         self.speed.set(options.launch.speed.or(own));
         self.carry(&drive.settings);
         self.terms = Some(terms);
         self.choose(&markets, drive.host.is_some());
         Ok(())
-    }
-
-    /// The terms of a launch for the drive.
-    pub(super) fn terms_of(&self, drive: &DriveFacts) -> Result<Terms, Failure> {
-        let request = &self.request;
-        let is_new = self.begins_anew(drive);
-        let drive = (&request.drive, &drive.settings);
-        terms(&request.options, drive, is_new, &self.drive.cloud)
     }
 
     /// Begins to choose what to launch in these `markets`; if `lazily`, only once a launch is due.
@@ -190,6 +184,15 @@ impl Session {
         ));
         self.choose(&[market], false);
         true
+    }
+}
+
+impl Request {
+    /// The terms of a launch for the drive.
+    pub(super) fn terms(&self, drive: &DriveFacts, cloud: &Cloud) -> Result<Terms, Failure> {
+        let is_new = self.begins_anew(drive);
+        let drive = (&self.drive, &drive.settings);
+        terms(&self.options, drive, is_new, cloud)
     }
 }
 

@@ -6,13 +6,16 @@
 use anyhow::anyhow;
 use serde::Serialize;
 
+use super::request::Request;
 use super::start::{Asked, first_image};
 use super::state::Session;
+use crate::access::SshHosts;
+use crate::cloud::Cloud;
 use crate::drive::plan::{Next, Step, Waiting};
 use crate::drive::pools;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings};
-use crate::drive::{Goal, Outcome};
+use crate::drive::{Goal, Outcome, Reconciler};
 use crate::ec2::{GibiBytes, SnapshotState, Zone, volume_cents};
 use crate::failure::{Exit, Failure};
 use crate::host::registry::registry;
@@ -21,7 +24,7 @@ use crate::launch::cost::dollars;
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::Offers;
-use crate::opener::{DriveFacts, demand_fork, describe_step, run_failure, waiting};
+use crate::opener::{Drive, DriveFacts, demand_fork, describe_step, run_failure, waiting};
 use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
@@ -100,6 +103,197 @@ impl Preview {
         self.steps.push(step);
     }
 
+    /// Adds what would be launched.
+    async fn add_offers(
+        &mut self,
+        request: &Request,
+        found: &DriveFacts,
+        zone: Option<Zone>,
+        cloud: &Cloud,
+        reconciler: &mut Reconciler<SshHosts>,
+    ) -> Result<(), Failure> {
+        let terms = request.terms(found, cloud)?;
+        let chosen = pools::look(&cloud.ec2, &terms).await.map_err(|error| {
+            refused(
+                error,
+                &format!("{} connect {}", cloud.command, request.drive),
+            )
+        })?;
+        let there = reconciler.placement().zone.clone();
+        if let (Some(pinned), Some(there)) = (&zone, &there)
+            && pinned != there
+        {
+            self.line(&format!("the subnet is in {there}: nothing is launched"));
+            self.action = "none";
+            return Ok(());
+        }
+        let subnets = reconciler.hosts().ingress().network().await;
+        let zone = zone.as_ref().or(there.as_ref());
+        let subnets = subnets.map_err(|error| run_failure(error.into()))?;
+        let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
+        // As at a launch: one zone whose instances can be reached is enough.
+        let reached = |place: Option<&Zone>| subnets.place(zone.or(place));
+        if !zones.clone().any(|place| reached(place).is_ok()) {
+            let places = zones.try_for_each(|place| reached(place).map(drop));
+            places.map_err(|error| run_failure(error.into()))?;
+        }
+        if let Some(asked) = subnets.asked() {
+            self.line(&asked);
+        }
+        if let Some(warning) = subnets.warning() {
+            self.line(warning);
+        }
+        let size = request.options.launch.size.unwrap_or(cloud.size);
+        // `check_for` has refused one that cannot be parsed.
+        let own = found.settings.speed().unwrap_or_default();
+        let offers = Offers::new(&chosen, zone, size, request.options.launch.speed.or(own));
+        self.text.push_str(&offers.text());
+        if offers.tried.is_empty() {
+            self.action = "none";
+        }
+        self.offers = Some(offers);
+        Ok(())
+    }
+
+    /// Adds what the container would be made from, where the flags, the configuration or the drive's tags
+    /// say it: what would be sent from here.
+    fn add_container(
+        &mut self,
+        request: &Request,
+        found: &DriveFacts,
+        cloud: &Cloud,
+    ) -> Result<(), Failure> {
+        let (named, options) = (request.named.as_ref(), &request.options);
+        let asked = match named {
+            Some(named) => named.image.as_deref().map(Asked::Here),
+            None => options.image.as_deref().map(Asked::Here),
+        };
+        let (asked, unless) = match asked {
+            Some(asked) => (asked, ", unless it was made from that"),
+            None if named.is_some() => return Ok(()),
+            None if request.begins_anew(found) => (Asked::Here(&cloud.image), ""),
+            None => match first_image(request, &found.settings, &cloud.image) {
+                Ok(asked @ Asked::Tag(_)) => (asked, ", if it has none yet"),
+                // Whether it has none yet is known once it is mounted.
+                Ok(Asked::Here(_)) | Err(_) => return Ok(()),
+            },
+        };
+        let with_login = |reference: &str| match &options.logins {
+            Some(_) => format!(
+                "with this computer's login at {}, if there is one",
+                registry(reference)
+            ),
+            None => "without a login".to_owned(),
+        };
+        let what = match asked {
+            Asked::Tag(reference) => format!(
+                "{reference}, which a tag of the drive names: pulled by the instance, without a login"
+            ),
+            Asked::Here(given) => match ImageSource::parse(given) {
+                ImageSource::Archive(path) => {
+                    format!("{}, sent from here", image::source_of(&path)?)
+                }
+                ImageSource::Folder(path) => format!(
+                    "the folder of {}, sent from here and built there",
+                    path.display()
+                ),
+                ImageSource::Reference(reference) => {
+                    let login = with_login(&reference);
+                    format!("{reference}, pulled by the instance, {login}")
+                }
+            },
+        };
+        self.line(&format!("the container is made from {what}{unless}"));
+        self.container = Some(what);
+        Ok(())
+    }
+
+    /// Adds what the drive would be made from, in a line; a new drive has `new` GiB by default.
+    fn add_origin(
+        &mut self,
+        request: &Request,
+        found: &DriveFacts,
+        pinned: Option<&Zone>,
+        new: GibiBytes,
+    ) {
+        let drive = &request.drive;
+        let wanted = request.options.launch.size.unwrap_or(0);
+        let is_chosen = |head: Head| {
+            request
+                .options
+                .config
+                .from
+                .as_ref()
+                .is_none_or(|from| *from == head)
+        };
+        if let Some(zone) = pinned {
+            let there = found
+                .volumes
+                .iter()
+                .filter(|volume| volume.zone == *zone)
+                .filter(|volume| is_chosen(Head::Volume(volume.id.clone())));
+            if let Some((generation, volume)) = tags::newest(there, |volume| &volume.tags) {
+                self.line(&format!(
+                    "{}, generation {generation}, {} GiB, waits in {zone}: no other zone is of use \
+                     (--leave-zone leaves it where there is no capacity)",
+                    volume.id.drive_label(drive),
+                    volume.size
+                ));
+                self.from = Some(Origin {
+                    kind: "volume",
+                    id: Some(volume.id.to_string()),
+                    generation: Some(generation.0),
+                    gib: volume.size,
+                    zone: Some(zone.to_string()),
+                });
+            }
+            return;
+        }
+        let usable = found
+            .snapshots
+            .iter()
+            .filter(|snapshot| snapshot.state != SnapshotState::Error)
+            .filter(|snapshot| is_chosen(Head::Snapshot(snapshot.id.clone())));
+        if let Some((generation, snapshot)) = tags::newest(usable, |snapshot| &snapshot.tags) {
+            let pending = match snapshot.state {
+                SnapshotState::Pending => ", once that is completed",
+                SnapshotState::Completed | SnapshotState::Error => "",
+            };
+            let gib = snapshot.size.max(wanted);
+            let is_own = snapshot.tags.get(tags::DRIVE) == Some(&drive.to_string());
+            let from = match &request.fork_of {
+                Some(of) if !is_own => {
+                    let original = snapshot.id.drive_label(&of.name);
+                    format!("is new: a fork of {of}, from {original}")
+                }
+                _ => format!("is restored from {}", snapshot.id.short_label()),
+            };
+            self.line(&format!(
+                "{drive} {from}, generation {generation}, {gib} GiB{pending}"
+            ));
+            self.from = Some(Origin {
+                kind: "snapshot",
+                id: Some(snapshot.id.to_string()),
+                generation: Some(generation.0),
+                gib,
+                zone: None,
+            });
+            return;
+        }
+        let gib = request.options.launch.size.unwrap_or(new);
+        self.line(&format!(
+            "{drive} is new: an empty volume of {gib} GiB, about {} a month while it is a volume",
+            dollars(volume_cents(gib, request.options.launch.speed))
+        ));
+        self.from = Some(Origin {
+            kind: "empty",
+            id: None,
+            generation: None,
+            gib,
+            zone: None,
+        });
+    }
+
     /// Prints it. Returns the exit code.
     fn print(&self, json: bool) -> Result<u8, Failure> {
         if json {
@@ -111,16 +305,20 @@ impl Preview {
     }
 }
 
-impl Session {
+impl Request {
     /// Puts what the drive of `NAME@N` would be a fork of in the place of one that is not there yet.
-    pub(super) async fn foresee_fork(&self, found: &mut DriveFacts) -> Result<(), Failure> {
-        let Some(of) = self.request.fork_of.clone() else {
+    pub(super) async fn foresee_fork(
+        &self,
+        found: &mut DriveFacts,
+        opened: &Drive,
+    ) -> Result<(), Failure> {
+        let Some(of) = self.fork_of.clone() else {
             return Ok(());
         };
-        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
-        let cloud = &self.drive.cloud;
+        let (drive, command) = (&self.drive, &opened.cloud.command);
+        let cloud = &opened.cloud;
         demand_fork(drive, &found.volumes, &found.snapshots, &of, cloud).await?;
-        self.drive
+        opened
             .report
             .print(&format!("this would work on {drive}, a fork of {of}"));
         let is_there = found.host.is_some()
@@ -129,7 +327,7 @@ impl Session {
         if is_there {
             return Ok(());
         }
-        found.snapshots = self.drive.cloud.ec2.snapshots(&of.name).await?;
+        found.snapshots = cloud.ec2.snapshots(&of.name).await?;
         let original = found.newest_readable(of.generation);
         let Some(original) = original.map(|(_, original)| original.clone()) else {
             let error = anyhow!("there is no snapshot of {of}");
@@ -141,7 +339,9 @@ impl Session {
         found.snapshots = vec![original];
         Ok(())
     }
+}
 
+impl Session {
     /// Prints what connecting would do. Returns the exit code.
     pub(super) async fn preview(&mut self, found: &DriveFacts) -> Result<u8, Failure> {
         let goal = Goal::Ready {
@@ -199,7 +399,7 @@ impl Session {
                     None if found.host.is_some() => {
                         preview.line(&format!("{drive} is up: nothing is launched; next:"));
                         preview.action = "use";
-                        self.container_image(found, &mut preview)?;
+                        preview.add_container(&self.request, found, &self.drive.cloud)?;
                         for step in steps {
                             preview.line(&format!("  {}", describe_step(&step, &drive)));
                             preview.steps.push(step.to_string());
@@ -216,205 +416,14 @@ impl Session {
             }
             Next::Done(_) => None,
         };
-        self.origin(found, zone.as_ref(), &mut preview);
-        self.container_image(found, &mut preview)?;
-        self.offers(found, zone, &mut preview).await?;
-        preview.print(json)
-    }
-
-    /// Adds what would be launched.
-    async fn offers(
-        &mut self,
-        found: &DriveFacts,
-        zone: Option<Zone>,
-        preview: &mut Preview,
-    ) -> Result<(), Failure> {
-        let terms = self.terms_of(found)?;
-        let chosen = pools::look(&self.drive.cloud.ec2, &terms)
-            .await
-            .map_err(|error| {
-                refused(
-                    error,
-                    &format!(
-                        "{} connect {}",
-                        self.drive.cloud.command, self.request.drive
-                    ),
-                )
-            })?;
-        let there = self.reconciler.placement().zone.clone();
-        if let (Some(pinned), Some(there)) = (&zone, &there)
-            && pinned != there
-        {
-            preview.line(&format!("the subnet is in {there}: nothing is launched"));
-            preview.action = "none";
-            return Ok(());
-        }
-        let subnets = self.reconciler.hosts().ingress().network().await;
-        let zone = zone.as_ref().or(there.as_ref());
-        let subnets = subnets.map_err(|error| run_failure(error.into()))?;
-        let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
-        // As at a launch: one zone whose instances can be reached is enough.
-        let reached = |place: Option<&Zone>| subnets.place(zone.or(place));
-        if !zones.clone().any(|place| reached(place).is_ok()) {
-            let places = zones.try_for_each(|place| reached(place).map(drop));
-            places.map_err(|error| run_failure(error.into()))?;
-        }
-        if let Some(asked) = subnets.asked() {
-            preview.line(&asked);
-        }
-        if let Some(warning) = subnets.warning() {
-            preview.line(warning);
-        }
-        let size = self
-            .request
-            .options
-            .launch
-            .size
-            .unwrap_or(self.drive.cloud.size);
-        // `check_request` has refused one that cannot be parsed.
-        let own = found.settings.speed().unwrap_or_default();
-        let offers = Offers::new(
-            &chosen,
-            zone,
-            size,
-            self.request.options.launch.speed.or(own),
-        );
-        preview.text.push_str(&offers.text());
-        if offers.tried.is_empty() {
-            preview.action = "none";
-        }
-        preview.offers = Some(offers);
-        Ok(())
-    }
-
-    /// Adds what the container would be made from, where the flags, the configuration or the drive's tags
-    /// say it: what would be sent from here.
-    fn container_image(&self, found: &DriveFacts, preview: &mut Preview) -> Result<(), Failure> {
-        let request = &self.request;
-        let (named, options) = (request.named.as_ref(), &request.options);
-        let asked = match named {
-            Some(named) => named.image.as_deref().map(Asked::Here),
-            None => options.image.as_deref().map(Asked::Here),
-        };
-        let (asked, unless) = match asked {
-            Some(asked) => (asked, ", unless it was made from that"),
-            None if named.is_some() => return Ok(()),
-            None if self.begins_anew(found) => (Asked::Here(&self.drive.cloud.image), ""),
-            None => match first_image(request, &found.settings, &self.drive.cloud.image) {
-                Ok(asked @ Asked::Tag(_)) => (asked, ", if it has none yet"),
-                // Whether it has none yet is known once it is mounted.
-                Ok(Asked::Here(_)) | Err(_) => return Ok(()),
-            },
-        };
-        let with_login = |reference: &str| match &options.logins {
-            Some(_) => format!(
-                "with this computer's login at {}, if there is one",
-                registry(reference)
-            ),
-            None => "without a login".to_owned(),
-        };
-        let what = match asked {
-            Asked::Tag(reference) => format!(
-                "{reference}, which a tag of the drive names: pulled by the instance, without a login"
-            ),
-            Asked::Here(given) => match ImageSource::parse(given) {
-                ImageSource::Archive(path) => {
-                    format!("{}, sent from here", image::source_of(&path)?)
-                }
-                ImageSource::Folder(path) => format!(
-                    "the folder of {}, sent from here and built there",
-                    path.display()
-                ),
-                ImageSource::Reference(reference) => {
-                    let login = with_login(&reference);
-                    format!("{reference}, pulled by the instance, {login}")
-                }
-            },
-        };
-        preview.line(&format!("the container is made from {what}{unless}"));
-        preview.container = Some(what);
-        Ok(())
-    }
-
-    /// Adds what the drive would be made from, in a line.
-    fn origin(&self, found: &DriveFacts, pinned: Option<&Zone>, preview: &mut Preview) {
         let (request, cloud) = (&self.request, &self.drive.cloud);
-        let drive = &self.request.drive;
-        let wanted = request.options.launch.size.unwrap_or(0);
-        let is_chosen = |head: Head| {
-            request
-                .options
-                .config
-                .from
-                .as_ref()
-                .is_none_or(|from| *from == head)
-        };
-        if let Some(zone) = pinned {
-            let there = found
-                .volumes
-                .iter()
-                .filter(|volume| volume.zone == *zone)
-                .filter(|volume| is_chosen(Head::Volume(volume.id.clone())));
-            if let Some((generation, volume)) = tags::newest(there, |volume| &volume.tags) {
-                preview.line(&format!(
-                    "{}, generation {generation}, {} GiB, waits in {zone}: no other zone is of use \
-                     (--leave-zone leaves it where there is no capacity)",
-                    volume.id.drive_label(drive),
-                    volume.size
-                ));
-                preview.from = Some(Origin {
-                    kind: "volume",
-                    id: Some(volume.id.to_string()),
-                    generation: Some(generation.0),
-                    gib: volume.size,
-                    zone: Some(zone.to_string()),
-                });
-            }
-            return;
-        }
-        let usable = found
-            .snapshots
-            .iter()
-            .filter(|snapshot| snapshot.state != SnapshotState::Error)
-            .filter(|snapshot| is_chosen(Head::Snapshot(snapshot.id.clone())));
-        if let Some((generation, snapshot)) = tags::newest(usable, |snapshot| &snapshot.tags) {
-            let pending = match snapshot.state {
-                SnapshotState::Pending => ", once that is completed",
-                SnapshotState::Completed | SnapshotState::Error => "",
-            };
-            let gib = snapshot.size.max(wanted);
-            let is_own = snapshot.tags.get(tags::DRIVE) == Some(&drive.to_string());
-            let from = match &request.fork_of {
-                Some(of) if !is_own => {
-                    let original = snapshot.id.drive_label(&of.name);
-                    format!("is new: a fork of {of}, from {original}")
-                }
-                _ => format!("is restored from {}", snapshot.id.short_label()),
-            };
-            preview.line(&format!(
-                "{drive} {from}, generation {generation}, {gib} GiB{pending}"
-            ));
-            preview.from = Some(Origin {
-                kind: "snapshot",
-                id: Some(snapshot.id.to_string()),
-                generation: Some(generation.0),
-                gib,
-                zone: None,
-            });
-            return;
-        }
-        let gib = request.options.launch.size.unwrap_or(cloud.size);
-        preview.line(&format!(
-            "{drive} is new: an empty volume of {gib} GiB, about {} a month while it is a volume",
-            dollars(volume_cents(gib, request.options.launch.speed))
-        ));
-        preview.from = Some(Origin {
-            kind: "empty",
-            id: None,
-            generation: None,
-            gib,
-            zone: None,
-        });
+        preview.add_origin(request, found, zone.as_ref(), cloud.size);
+        preview.add_container(&self.request, found, &self.drive.cloud)?;
+        let reconciler = &mut self.reconciler;
+        preview
+            .add_offers(request, found, zone, cloud, reconciler)
+            .await?;
+        preview.print(json)
     }
 }
 

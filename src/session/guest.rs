@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::container::{self, Connections, ContainerSession};
 use super::local_ports::jupyter_place;
 use super::ready::{Entry, Led, NotUp};
-use super::request::Idle;
+use super::request::{Idle, Request};
 use super::start::start_named;
 use super::state::Session;
 use crate::attached::{Awaited, wait_for_container};
@@ -25,8 +25,8 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::room::Room;
-use crate::opener::{Ending, Growth, unless_ended};
-use crate::report::Text;
+use crate::opener::{Drive, Ending, Growth, unless_ended};
+use crate::report::{Report, Text};
 use crate::ssh::DedicatedConnection;
 
 /// The interval between two checks whether the sessions that cannot be joined are over.
@@ -54,7 +54,9 @@ impl Session {
             return Ok(None);
         };
         self.drive.check_owner(tags::owner(&host.tags), true)?;
-        self.refuse_head(holder).map_err(NotUp::Busy)?;
+        let command = &self.drive.cloud.command;
+        let head = self.request.refuse_head(holder, command);
+        head.map_err(NotUp::Busy)?;
         if let Some(why) = self.reconciler.hosts().key_refusal(&host.id) {
             let why = why.to_owned();
             self.wait_outside(&host, &why).await?;
@@ -71,7 +73,9 @@ impl Session {
         ));
         self.note_as_guest(&host).await;
         let is_new = self.request.named.is_some() && running.is_none();
-        let has_typed = self.report_idle_flags(&host, !is_new);
+        let has_typed = self
+            .request
+            .report_idle_flags(&host, !is_new, &self.drive.report);
         if !is_new && !has_typed && !self.request.places().are_kept() {
             self.drive.report.print(
                 "the container is that session's, and keeps the mounts and the Docker that it has",
@@ -123,75 +127,19 @@ impl Session {
         }
     }
 
-    /// Refuses `--from`: what this guest would work on is another state of the drive.
-    fn refuse_head(&self, holder: &Holder) -> Result<(), Failure> {
-        if self.request.options.config.from.is_none() {
-            return Ok(());
-        }
-        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
-        let error = anyhow!(
-            "{drive} is in use by {} since {}, and --from is for one that nobody uses",
-            holder.owner,
-            holder.since
-        );
-        Err(Failure::new(Exit::TryAgain, error).hint(format!(
-            "without --from this session joins that one; {command} stop {drive} ends it"
-        )))
-    }
-
-    /// Names the flags that change nothing, since the drive is up on `host`; those of the container if
-    /// it runs already. Returns whether there are some of those.
-    pub(super) fn report_idle_flags(&mut self, host: &Instance, has_container: bool) -> bool {
-        let Idle { launch, container } = &mut self.request.idle;
-        let drive = &self.request.drive;
-        if let Some(flags) = listed(&take(launch)) {
-            self.drive.report.print(&format!(
-                "{flags} for a launch: {drive} is up on {}, and nothing changes now",
-                host.instance_type
-            ));
-        }
-        let flags = listed(container).filter(|_| has_container);
-        if let Some(flags) = &flags {
-            self.drive.report.print(&format!(
-                "{flags} for who starts the container, which runs as another session wanted it"
-            ));
-        }
-        flags.is_some()
-    }
-
     /// Writes the note of this guest's user on the volume that is mounted on `host`, or says why not.
     async fn note_as_guest(&mut self, host: &Instance) {
         let Some(note) = &self.request.options.config.note else {
             return;
         };
         let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
-        if let Err(why) = self.write_note(host, note).await {
+        if let Err(why) = self.drive.write_note(host, note).await {
             // Nor if this session is the one that saves.
             self.reconciler.forget_note();
             self.drive.report.print(&format!(
                 "the note is not recorded, {why}; {command} note {drive} TEXT does that"
             ));
         }
-    }
-
-    /// Writes `note` on the volume that is mounted on `host`, unless another one is there. The error is
-    /// why not, in words.
-    async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
-        let ec2 = &self.drive.cloud.ec2;
-        let volumes = ec2.volumes(&self.request.drive).await;
-        let volumes = volumes.map_err(|error| error.to_string())?;
-        let mounted = volumes.iter().find(|it| {
-            let attachment = it.attachment.as_ref();
-            attachment.is_some_and(|it| it.instance == host.id)
-                && matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Drive { .. }))
-        });
-        let mounted = mounted.ok_or("as the drive's volume is not listed yet")?;
-        let there = Record::read(&mounted.tags).note;
-        if let Some(there) = there.filter(|there| there != note) {
-            return Err(format!("as this generation has one ({there})"));
-        }
-        let writing = ec2.tag(mounted.id.as_str(), &tags::noted(note)).await;
-        writing.map_err(|error| error.to_string())
     }
 
     /// The container that this session is in, on a host where the main one runs: that or, started if
@@ -299,6 +247,71 @@ impl Session {
             .step(format!("wait for {}; {ends}", host.id.drive_label(&drive)));
         let waited = unless_ended(&mut self.drive.signals, &self.drive.report, sleep(WAIT)).await;
         waited.map_err(NotUp::Asked)
+    }
+}
+
+impl Request {
+    /// Refuses `--from`: what this guest would work on is another state of the drive.
+    fn refuse_head(&self, holder: &Holder, command: &str) -> Result<(), Failure> {
+        if self.options.config.from.is_none() {
+            return Ok(());
+        }
+        let drive = &self.drive;
+        let error = anyhow!(
+            "{drive} is in use by {} since {}, and --from is for one that nobody uses",
+            holder.owner,
+            holder.since
+        );
+        Err(Failure::new(Exit::TryAgain, error).hint(format!(
+            "without --from this session joins that one; {command} stop {drive} ends it"
+        )))
+    }
+
+    /// Names the flags that change nothing, since the drive is up on `host`; those of the container if
+    /// it runs already. Returns whether there are some of those.
+    pub(super) fn report_idle_flags(
+        &mut self,
+        host: &Instance,
+        has_container: bool,
+        report: &Report,
+    ) -> bool {
+        let Idle { launch, container } = &mut self.idle;
+        let drive = &self.drive;
+        if let Some(flags) = listed(&take(launch)) {
+            report.print(&format!(
+                "{flags} for a launch: {drive} is up on {}, and nothing changes now",
+                host.instance_type
+            ));
+        }
+        let flags = listed(container).filter(|_| has_container);
+        if let Some(flags) = &flags {
+            report.print(&format!(
+                "{flags} for who starts the container, which runs as another session wanted it"
+            ));
+        }
+        flags.is_some()
+    }
+}
+
+impl Drive {
+    /// Writes `note` on the volume that is mounted on `host`, unless another one is there. The error is
+    /// why not, in words.
+    async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
+        let ec2 = &self.cloud.ec2;
+        let volumes = ec2.volumes(&self.name).await;
+        let volumes = volumes.map_err(|error| error.to_string())?;
+        let mounted = volumes.iter().find(|it| {
+            let attachment = it.attachment.as_ref();
+            attachment.is_some_and(|it| it.instance == host.id)
+                && matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Drive { .. }))
+        });
+        let mounted = mounted.ok_or("as the drive's volume is not listed yet")?;
+        let there = Record::read(&mounted.tags).note;
+        if let Some(there) = there.filter(|there| there != note) {
+            return Err(format!("as this generation has one ({there})"));
+        }
+        let writing = ec2.tag(mounted.id.as_str(), &tags::noted(note)).await;
+        writing.map_err(|error| error.to_string())
     }
 }
 

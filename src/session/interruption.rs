@@ -19,9 +19,9 @@ use crate::ids::SnapshotId;
 use crate::signals::End;
 
 use super::leave::Parting;
-use super::request::Task;
+use super::request::{Request, Task};
 use super::state::Session;
-use crate::opener::{Cost, Ending, Interruption};
+use crate::opener::{Cost, Drive, Ending, Interruption};
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
 const INTERRUPTED: u8 = Exit::Interrupted as u8;
@@ -49,10 +49,10 @@ impl Session {
             asked = signal;
             self.drive.report_commit(&mut self.reconciler);
             let Outcome::Parked { snapshot } = outcome else {
-                let ending = self.final_ending(interruption, instance, is_command);
+                let ending = self.final_ending(interruption, instance);
                 return self.finish(ending, outcome).map(Parting::Ends);
             };
-            self.report_parking(
+            self.drive.report_parking(
                 &interruption,
                 instance,
                 snapshot.map(|(snapshot, _)| snapshot),
@@ -78,7 +78,7 @@ impl Session {
             *port = self.port.map(Port).or(*port);
             return Ok(Parting::Resumes);
         }
-        let ending = self.final_ending(interruption, instance, is_command);
+        let ending = self.final_ending(interruption, instance);
         if is_guest {
             let code = self.leave_drive(instance, ending).await;
             return code.map(Parting::Ends);
@@ -88,6 +88,13 @@ impl Session {
         };
         let (outcome, _) = self.run(goal).await;
         self.finish(ending, outcome).map(Parting::Ends)
+    }
+
+    /// The ending of this session if it does not resume.
+    fn final_ending(&self, interruption: Interruption, instance: &Instance) -> Ending {
+        let command = &self.drive.cloud.command;
+        self.request
+            .final_ending(interruption, instance, self.has_begun, command)
     }
 
     /// Whether the command is started again, which uses up one try if it had begun. Its user must not
@@ -130,26 +137,6 @@ impl Session {
         true
     }
 
-    /// Prints that the drive is parked, and how long before the end of its host.
-    fn report_parking(
-        &self,
-        interruption: &Interruption,
-        instance: &Instance,
-        snapshot: Option<SnapshotId>,
-    ) {
-        let (Interruption::Noticed { at, .. }, Some(snapshot)) = (interruption, snapshot) else {
-            return;
-        };
-        let left = at.duration_since(self.drive.cloud.clock.now()).as_secs();
-        let drive = &self.request.drive;
-        let (host, snapshot) = (instance.id.short_label(), snapshot.short_label());
-        self.drive.report.print(&if left > 0 {
-            format!("{drive} was off {host}, with {snapshot} begun, {left} s before its end")
-        } else {
-            format!("{drive} is off {host}, with {snapshot} begun")
-        });
-    }
-
     /// As [`Session::run`] towards a mounted drive, for a session that resumes: if the volume's
     /// zone has no capacity, from the snapshot in any zone.
     pub(super) async fn resume(&mut self) -> (Outcome, Option<End>) {
@@ -166,26 +153,31 @@ impl Session {
         }
         (outcome, asked)
     }
+}
 
-    /// The ending of a session that does not resume.
+impl Request {
+    /// The ending of a session that does not resume, and whose command may have begun. `xdrive` begins
+    /// the command in its hint.
     fn final_ending(
         &self,
         interruption: Interruption,
         instance: &Instance,
-        is_command: bool,
+        has_begun: bool,
+        xdrive: &str,
     ) -> Ending {
-        if self.request.may_restart() && is_done(&interruption) {
+        let is_command = !self.is_shell();
+        if self.may_restart() && is_done(&interruption) {
             return Ending::Exit(0);
         }
-        let (xdrive, drive, id) = (&self.drive.cloud.command, &self.request.drive, &instance.id);
-        let had_begun = self.has_begun || matches!(self.request.task, Task::Attach(_));
+        let (drive, id) = (&self.drive, &instance.id);
+        let may_have_begun = has_begun || matches!(self.task, Task::Attach(_));
         let code = match interruption {
             Interruption::Gone(failure) => return Ending::Failed(failure),
             Interruption::Noticed { code, .. } => code,
             Interruption::Taken => None,
         };
         let of_the_command = match code {
-            _ if is_command && !had_begun => ", before the command had begun".to_owned(),
+            _ if is_command && !may_have_begun => ", before the command had begun".to_owned(),
             Some(code) if is_command => format!(
                 ", which ended the command (exit code {code}): it may have done half of what it does"
             ),
@@ -195,7 +187,7 @@ impl Session {
             _ => String::new(),
         };
         let error = anyhow!("EC2 took {} back{of_the_command}", id.drive_label(drive));
-        let by_itself = match (is_command, self.request.may_restart()) {
+        let by_itself = match (is_command, self.may_restart()) {
             (false, _) => "; --resume does so by itself",
             (true, false) => "; `run --restart` starts a command again by itself",
             (true, true) => "",
@@ -204,6 +196,28 @@ impl Session {
             "{xdrive} connect {drive} goes on with the drive{by_itself}"
         ));
         Ending::Failed(failure)
+    }
+}
+
+impl Drive {
+    /// Prints that the drive is parked, and how long before the end of its host.
+    fn report_parking(
+        &self,
+        interruption: &Interruption,
+        instance: &Instance,
+        snapshot: Option<SnapshotId>,
+    ) {
+        let (Interruption::Noticed { at, .. }, Some(snapshot)) = (interruption, snapshot) else {
+            return;
+        };
+        let left = at.duration_since(self.cloud.clock.now()).as_secs();
+        let drive = &self.name;
+        let (host, snapshot) = (instance.id.short_label(), snapshot.short_label());
+        self.report.print(&if left > 0 {
+            format!("{drive} was off {host}, with {snapshot} begun, {left} s before its end")
+        } else {
+            format!("{drive} is off {host}, with {snapshot} begun")
+        });
     }
 }
 

@@ -11,7 +11,7 @@ use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
 use crate::host::Remaining;
-use crate::opener::Ending;
+use crate::opener::{Drive, Ending};
 
 /// How a session goes on once it has left a host.
 pub(super) enum Parting {
@@ -43,7 +43,7 @@ impl Session {
     /// Leaves `host` running with what was detached there, unless others, who lead, decide that.
     /// Returns the exit code.
     async fn leave_detached(&mut self, host: &Instance) -> Result<u8, Failure> {
-        let printed = self.report_run();
+        let printed = self.request.report_run(self.command.as_ref());
         if let Err(error) = self.leave_command(host).await {
             return Err(self.not_kept(host, error));
         }
@@ -99,7 +99,7 @@ impl Session {
             if !even_if_used {
                 let remaining = self.detach(host).await;
                 if remaining.others > 0 {
-                    return self.report_others(ending, &remaining);
+                    return self.drive.report_others(ending, &remaining);
                 }
             }
         }
@@ -113,7 +113,7 @@ impl Session {
             // The leading session saves too.
             ending @ Ending::Closed(_) if remaining.attached.is_some() => ending.code(),
             ending @ Ending::Closed(_) => self.save(host, ending, false).await,
-            ending if remaining.others > 0 => self.report_others(ending, &remaining),
+            ending if remaining.others > 0 => self.drive.report_others(ending, &remaining),
             ending => self.save(host, ending, false).await,
         }
     }
@@ -147,7 +147,7 @@ impl Session {
             } else {
                 at_least(self.others(host).await.unwrap_or(1))
             };
-            return self.report_others(ending, &remaining);
+            return self.drive.report_others(ending, &remaining);
         }
     }
 
@@ -182,19 +182,6 @@ impl Session {
         remaining.unwrap_or_default()
     }
 
-    /// Prints who goes on with the drive, and what follows. Returns the exit code.
-    fn report_others(&self, ending: Ending, remaining: &Remaining) -> Result<u8, Failure> {
-        let follows = match remaining.sessions {
-            // Their lease may be longer than this session's.
-            0 => "ssh or cp goes on; the host closes it at the end of its lease".to_owned(),
-            1 => "another session goes on with it, and the last one to leave saves it".to_owned(),
-            n => format!("{n} other sessions go on with it, and the last one to leave saves it"),
-        };
-        let drive = &self.request.drive;
-        self.drive.report.print(&format!("left {drive}: {follows}"));
-        ending.code()
-    }
-
     /// A shell or command that a signal ended on a closing host was ended by the close, although its
     /// exit code arrived before the host's announcement.
     fn ended_by(&self, ending: Ending, closing: Option<String>) -> Ending {
@@ -205,5 +192,20 @@ impl Session {
             }
             (ending, _) => ending,
         }
+    }
+}
+
+impl Drive {
+    /// Prints who goes on with the drive, and what follows. Returns the exit code.
+    fn report_others(&self, ending: Ending, remaining: &Remaining) -> Result<u8, Failure> {
+        let follows = match remaining.sessions {
+            // Their lease may be longer than this session's.
+            0 => "ssh or cp goes on; the host closes it at the end of its lease".to_owned(),
+            1 => "another session goes on with it, and the last one to leave saves it".to_owned(),
+            n => format!("{n} other sessions go on with it, and the last one to leave saves it"),
+        };
+        let drive = &self.name;
+        self.report.print(&format!("left {drive}: {follows}"));
+        ending.code()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::timeout;
 
-use super::request::{Named, Task};
+use super::request::{Named, Request, Task};
 use super::start::no_named;
 use super::state::Session;
 use crate::asleep::Asleep;
@@ -27,9 +27,10 @@ impl Session {
     /// Checks the request for this drive, before anything is launched; a dry run ends with it.
     pub(super) async fn check(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
         self.agree_to_discard(drive).await?;
-        self.refuse_unadopted(drive).await?;
-        self.take_up_new(drive)?;
-        self.check_request(drive)?;
+        let cloud = &self.drive.cloud;
+        self.request.refuse_unadopted(drive, cloud).await?;
+        self.request.take_up_new(drive)?;
+        self.request.check_for(drive, cloud)?;
         self.refuse_unmade(drive).await
     }
 
@@ -44,89 +45,12 @@ impl Session {
         self.settle_terms(&drive)?;
         self.explain_first(&drive).await;
         if let Some(host) = &drive.host {
-            self.report_idle_flags(host, false);
+            let report = &self.drive.report;
+            self.request.report_idle_flags(host, false, report);
             self.prepare_for_live_host();
         }
         self.recorded = drive.settings;
         Ok(())
-    }
-
-    /// Takes what the configuration has for new drives, where `drive` is one.
-    pub(super) fn take_up_new(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
-        if !self.begins_anew(drive) {
-            return Ok(());
-        }
-        let request = &mut self.request;
-        request.options.launch.size = request.options.size_of_new();
-        if request.options.image.is_none()
-            && let Some(image) = request.options.new_image.clone()
-        {
-            image::check_image(&image)?;
-            request.options.image = Some(image);
-            if request.named.is_none() {
-                request.add_described()?;
-                request.check_places()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the drive begins with an empty volume.
-    pub(super) fn begins_anew(&self, drive: &DriveFacts) -> bool {
-        drive.largest.is_none() || self.request.options.config.from == Some(Head::Empty)
-    }
-
-    /// Refuses a new drive without an image for each container, a drive that would have to shrink,
-    /// and a speed, of the options or the drive's settings, that its volume cannot have.
-    pub(super) fn check_request(&self, drive: &DriveFacts) -> Result<(), Failure> {
-        let (name, options) = (self.request.drive.as_str(), &self.request.options);
-        if let Some(named) = &self.request.named
-            && named.image.is_none()
-            && self.begins_anew(drive)
-        {
-            return Err(no_named(&self.request, named));
-        }
-        if drive.largest.is_none() && options.image.is_none() {
-            image::check_default(&self.drive.cloud.image)?;
-        }
-        let largest = drive.largest.filter(|_| !self.begins_anew(drive));
-        check_size(name, options, largest)?;
-        check_speed(name, options, &drive.settings, largest, &self.drive.cloud)
-    }
-
-    /// Refuses to begin a new drive where something has its name that `adopt` would make it of, unless
-    /// `--from empty` says to.
-    pub(super) async fn refuse_unadopted(&self, facts: &DriveFacts) -> Result<(), Failure> {
-        if !facts.is_empty() || self.request.options.config.from.is_some() {
-            return Ok(());
-        }
-        let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
-        // A list that is denied is reported by what needs it.
-        let Ok((volumes, snapshots)) = self.drive.cloud.ec2.unmarked(drive).await else {
-            return Ok(());
-        };
-        let volume = volumes
-            .into_iter()
-            .filter(|it| it.state == VolumeState::Available && it.attachment.is_none())
-            .max_by_key(|it| it.created)
-            .map(|it| CopySource::Volume(it.id));
-        let snapshot = || {
-            let complete = snapshots.into_iter();
-            let complete = complete.filter(|it| it.state == SnapshotState::Completed);
-            let newest = complete.max_by_key(|it| it.started);
-            newest.map(|it| CopySource::Snapshot(it.id))
-        };
-        let Some(found) = volume.or_else(snapshot) else {
-            return Ok(());
-        };
-        let error = anyhow!(
-            "there is no drive {drive}, but {} has that name",
-            found.label()
-        );
-        Err(Failure::new(Exit::Usage, error).hint(format!(
-            "{command} adopt {found} {drive} makes the drive of a copy\n      \
-             {command} connect {drive} --from empty begins an empty one"
-        )))
     }
 
     /// Refuses a container that a session cannot have, before anything is launched: one without an
@@ -170,6 +94,85 @@ impl Session {
             Ok(Ok(found)) if !is_among(&name, &found) => Err(self.drive.not_among(&name, &found)),
             Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
         }
+    }
+}
+
+impl Request {
+    /// Whether the drive begins with an empty volume.
+    pub(super) fn begins_anew(&self, drive: &DriveFacts) -> bool {
+        drive.largest.is_none() || self.options.config.from == Some(Head::Empty)
+    }
+
+    /// Takes what the configuration has for new drives, where `drive` is one.
+    fn take_up_new(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        if !self.begins_anew(drive) {
+            return Ok(());
+        }
+        self.options.launch.size = self.options.size_of_new();
+        if self.options.image.is_none()
+            && let Some(image) = self.options.new_image.clone()
+        {
+            image::check_image(&image)?;
+            self.options.image = Some(image);
+            if self.named.is_none() {
+                self.add_described()?;
+                self.check_places()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a new drive without an image for each container, a drive that would have to shrink,
+    /// and a speed, of the options or the drive's settings, that its volume cannot have.
+    fn check_for(&self, drive: &DriveFacts, cloud: &Cloud) -> Result<(), Failure> {
+        let (name, options) = (self.drive.as_str(), &self.options);
+        if let Some(named) = &self.named
+            && named.image.is_none()
+            && self.begins_anew(drive)
+        {
+            return Err(no_named(self, named));
+        }
+        if drive.largest.is_none() && options.image.is_none() {
+            image::check_default(&cloud.image)?;
+        }
+        let largest = drive.largest.filter(|_| !self.begins_anew(drive));
+        check_size(name, options, largest)?;
+        check_speed(name, options, &drive.settings, largest, cloud)
+    }
+
+    /// Refuses to begin a new drive where something has its name that `adopt` would make it of, unless
+    /// `--from empty` says to.
+    async fn refuse_unadopted(&self, facts: &DriveFacts, cloud: &Cloud) -> Result<(), Failure> {
+        if !facts.is_empty() || self.options.config.from.is_some() {
+            return Ok(());
+        }
+        let (drive, command) = (&self.drive, &cloud.command);
+        // A list that is denied is reported by what needs it.
+        let Ok((volumes, snapshots)) = cloud.ec2.unmarked(drive).await else {
+            return Ok(());
+        };
+        let volume = volumes
+            .into_iter()
+            .filter(|it| it.state == VolumeState::Available && it.attachment.is_none())
+            .max_by_key(|it| it.created)
+            .map(|it| CopySource::Volume(it.id));
+        let snapshot = || {
+            let complete = snapshots.into_iter();
+            let complete = complete.filter(|it| it.state == SnapshotState::Completed);
+            let newest = complete.max_by_key(|it| it.started);
+            newest.map(|it| CopySource::Snapshot(it.id))
+        };
+        let Some(found) = volume.or_else(snapshot) else {
+            return Ok(());
+        };
+        let error = anyhow!(
+            "there is no drive {drive}, but {} has that name",
+            found.label()
+        );
+        Err(Failure::new(Exit::Usage, error).hint(format!(
+            "{command} adopt {found} {drive} makes the drive of a copy\n      \
+             {command} connect {drive} --from empty begins an empty one"
+        )))
     }
 }
 

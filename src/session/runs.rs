@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::request::Task;
+use super::request::{Request, Task};
 use super::state::Session;
 use crate::attached::reach_live;
 use crate::attached::runs::{list, no_run, with_prefix};
@@ -14,6 +14,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
 use crate::host::runs::Run;
 use crate::ids::SessionId;
+use crate::opener::Drive;
 use crate::report;
 
 pub(super) use crate::host::runs::label;
@@ -61,29 +62,6 @@ impl Session {
         limit.saturating_sub(now.since(first))
     }
 
-    /// Prints the run that was started to be left, where JSON is asked for.
-    pub(super) fn report_run(&self) -> Result<(), Failure> {
-        let request = &self.request;
-        let is_started = matches!(
-            request.task,
-            Task::Run {
-                is_detached: true,
-                ..
-            }
-        );
-        if let Some(id) = self
-            .command
-            .as_ref()
-            .filter(|_| is_started && request.options.config.json)
-        {
-            report::json(&Started {
-                run: id.as_str(),
-                drive: request.drive.as_str(),
-            })?;
-        }
-        Ok(())
-    }
-
     /// The run to attach to, on the drive's instance.
     pub(super) async fn choose_run(
         &mut self,
@@ -97,14 +75,36 @@ impl Session {
             return Ok(run.clone());
         }
         match wanted.and_then(|_| chosen(&ended, wanted)) {
-            Some(run) => Err(self.has_ended(run)),
+            Some(run) => Err(self.drive.has_ended(run)),
             None => Err(no_run(&self.drive, &there, wanted)),
         }
     }
+}
 
+impl Request {
+    /// Prints the run that was started to be left, where JSON is asked for.
+    pub(super) fn report_run(&self, command: Option<&CommandId>) -> Result<(), Failure> {
+        let is_started = matches!(
+            self.task,
+            Task::Run {
+                is_detached: true,
+                ..
+            }
+        );
+        if let Some(id) = command.filter(|_| is_started && self.options.config.json) {
+            report::json(&Started {
+                run: id.as_str(),
+                drive: self.drive.as_str(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drive {
     /// The failure of a request to attach to a run that is on record only.
     fn has_ended(&self, run: &Run) -> Failure {
-        let (xdrive, drive, id) = (&self.drive.cloud.command, &self.request.drive, &run.id);
+        let (xdrive, drive, id) = (&self.cloud.command, &self.name, &run.id);
         let why = anyhow!("the command {id} on {drive} has ended");
         let hint = format!("{xdrive} logs {drive} {id} shows the end of what it printed");
         Failure::new(Exit::Unavailable, why).hint(hint)

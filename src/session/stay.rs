@@ -26,6 +26,7 @@ use crate::attached::{ANSWER, Context, Monitor, Output, Reconnector, noticed, wa
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::Failure;
+use crate::host::MountedDrive;
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::runs::{CommandOrder, Limit};
@@ -89,19 +90,7 @@ impl Session {
             let host = instance.id.drive_label(&self.request.drive);
             return Ending::Failed(anyhow!("the connection to {host} was lost").into());
         };
-        if mounted.held > 0 {
-            self.drive.report.print(&format!(
-                "warning: not started, since xdrive did not make them and no container of the drive has \
-                 Docker's socket (--docker): {} containers, plugins or swarms that are on the drive",
-                mounted.held
-            ));
-        }
-        if mounted.dirty_bytes.is_none() {
-            self.drive.report.warn(
-                "this host could not limit its unwritten data: saving may take longer \
-                 than a notice of EC2's lasts",
-            );
-        }
+        self.drive.report_mount(mounted);
         let enter = container::enter(
             &self.request,
             &session,
@@ -379,6 +368,25 @@ impl Session {
         let link = self.reconciler.hosts().link(&host.id);
         if let (Some(examination), Some((ssh, _))) = (&self.request.examination, link) {
             examination.run(ssh).await;
+        }
+    }
+}
+
+impl Drive {
+    /// Reports what is out of the ordinary about a mounted drive.
+    fn report_mount(&self, mounted: &MountedDrive) {
+        if mounted.held > 0 {
+            self.report.print(&format!(
+                "warning: not started, since xdrive did not make them and no container of the drive has \
+                 Docker's socket (--docker): {} containers, plugins or swarms that are on the drive",
+                mounted.held
+            ));
+        }
+        if mounted.dirty_bytes.is_none() {
+            self.report.warn(
+                "this host could not limit its unwritten data: saving may take longer \
+                 than a notice of EC2's lasts",
+            );
         }
     }
 }

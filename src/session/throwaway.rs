@@ -15,7 +15,7 @@ use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Left, Outcome};
 use crate::ec2::{Instance, Volume};
 use crate::failure::{Exit, Failure};
-use crate::opener::{DriveFacts, Ending, Interruption, can_ask};
+use crate::opener::{Drive, DriveFacts, Ending, Interruption, can_ask};
 
 impl Session {
     /// Refuses a drive of which something is not saved, and fails unless the user agrees that nothing
@@ -24,7 +24,45 @@ impl Session {
         if !self.request.options.config.discard {
             return Ok(());
         }
-        let (drive, command) = (self.request.drive.clone(), self.drive.cloud.command.clone());
+        self.drive.refuse_unsaved(facts)?;
+        let drive = &self.request.drive;
+        let question = format!("nothing of this session on {drive} will be saved: go on? [y/N]");
+        if !self.request.yes && !can_ask() {
+            let error =
+                anyhow!("nothing is thrown away without a yes, and nobody can be asked here");
+            return Err(Failure::new(Exit::Usage, error).hint("--yes answers"));
+        }
+        if self.drive.ask(&question, false).await {
+            return Ok(());
+        }
+        let error = anyhow!("nothing was begun, and {drive} is unchanged");
+        Err(Failure::new(Exit::Interrupted, error))
+    }
+
+    /// Ends the session on `host`: terminates that, and deletes the volume. Returns the exit code.
+    pub(super) async fn throw_away(
+        &mut self,
+        host: &Instance,
+        ending: Ending,
+    ) -> Result<u8, Failure> {
+        let ending = self.drive.as_thrown_away(host, ending);
+        let (outcome, _) = self.run(Goal::Ended).await;
+        let Outcome::Unwound { left } = outcome else {
+            return self.finish(ending, outcome);
+        };
+        let drive = &self.request.drive;
+        self.drive.report.note(&format!(
+            "{drive} is as it was: what this session changed is discarded{}",
+            not_gone(left)
+        ));
+        ending.code()
+    }
+}
+
+impl Drive {
+    /// Refuses a drive that is not wholly saved, or of which nothing is.
+    fn refuse_unsaved(&self, facts: &DriveFacts) -> Result<(), Failure> {
+        let (drive, command) = (&self.name, &self.cloud.command);
         let is_thrown_away = |volume: &Volume| {
             let read = tags::read_volume(&volume.tags);
             matches!(read, Ok(VolumeTags::Throwaway { .. }))
@@ -47,41 +85,12 @@ impl Session {
             let hint = format!("{command} connect {drive} begins it");
             return Err(Failure::new(Exit::Unavailable, error).hint(hint));
         }
-        let question = format!("nothing of this session on {drive} will be saved: go on? [y/N]");
-        if !self.request.yes && !can_ask() {
-            let error =
-                anyhow!("nothing is thrown away without a yes, and nobody can be asked here");
-            return Err(Failure::new(Exit::Usage, error).hint("--yes answers"));
-        }
-        if self.drive.ask(&question, false).await {
-            return Ok(());
-        }
-        let error = anyhow!("nothing was begun, and {drive} is unchanged");
-        Err(Failure::new(Exit::Interrupted, error))
-    }
-
-    /// Ends the session on `host`: terminates that, and deletes the volume. Returns the exit code.
-    pub(super) async fn throw_away(
-        &mut self,
-        host: &Instance,
-        ending: Ending,
-    ) -> Result<u8, Failure> {
-        let ending = self.as_thrown_away(host, ending);
-        let (outcome, _) = self.run(Goal::Ended).await;
-        let Outcome::Unwound { left } = outcome else {
-            return self.finish(ending, outcome);
-        };
-        let drive = &self.request.drive;
-        self.drive.report.note(&format!(
-            "{drive} is as it was: what this session changed is discarded{}",
-            not_gone(left)
-        ));
-        ending.code()
+        Ok(())
     }
 
     /// The ending of a session with which its changes are gone.
     fn as_thrown_away(&self, host: &Instance, ending: Ending) -> Ending {
-        let (command, drive) = (&self.drive.cloud.command, &self.request.drive);
+        let (command, drive) = (&self.cloud.command, &self.name);
         let anew = format!("{command} connect {drive} --discard begins anew from the saved drive");
         match ending {
             Ending::Interruption(Interruption::Noticed { .. } | Interruption::Taken) => {
