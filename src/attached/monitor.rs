@@ -100,7 +100,8 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// A context without checkpoints, and without a command that a notice has to end.
     pub(crate) fn new(
-        (name, instance): (&'a DriveName, &'a Instance),
+        name: &'a DriveName,
+        instance: &'a Instance,
         cloud: &'a Cloud,
         drive: &'a SharedReconciler<'a>,
         output: Output,

@@ -19,7 +19,8 @@ const UNRECORDED: Arch = Arch::X86_64;
 /// The terms for a drive with these `settings`.
 pub(crate) fn terms(
     options: &Options,
-    (drive, settings): (&DriveName, &Settings),
+    drive: &DriveName,
+    settings: &Settings,
     is_new: bool,
     cloud: &Cloud,
 ) -> Result<Terms, Failure> {

@@ -44,7 +44,7 @@ pub(super) async fn bring(
     instance: &Instance,
     inside: &mut ContainerSession,
 ) -> Result<Along, Failure> {
-    let shows = (parts.report, parts.request.options.config.json);
+    let (report, json) = (parts.report, parts.request.options.config.json);
     let options = &parts.request.options;
     let session = parts.reconciler.session().clone();
     let hosts = parts.reconciler.hosts();
@@ -71,14 +71,14 @@ pub(super) async fn bring(
             let why = anyhow!(error).context("the SSH agent cannot be forwarded");
             Failure::new(Exit::Unavailable, why)
         });
-        along.agent = inside.or_go_on_without(forwarded, shows)?;
+        along.agent = inside.or_go_on_without(forwarded, report, json)?;
         if along.agent.is_some() {
             variables.set("SSH_AUTH_SOCK", &socket);
         }
     }
     if let Some(chain) = &parts.request.credentials {
         let opened = Endpoint::open(ssh, inside, &session, chain).await;
-        along.credentials = inside.or_go_on_without(opened, shows)?;
+        along.credentials = inside.or_go_on_without(opened, report, json)?;
         if let Some(endpoint) = &along.credentials {
             endpoint.name_in(&mut variables);
         }

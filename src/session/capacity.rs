@@ -191,8 +191,7 @@ impl Request {
     /// The terms of a launch for the drive.
     pub(super) fn terms(&self, drive: &DriveFacts, cloud: &Cloud) -> Result<Terms, Failure> {
         let is_new = self.begins_anew(drive);
-        let drive = (&self.drive, &drive.settings);
-        terms(&self.options, drive, is_new, cloud)
+        terms(&self.options, &self.drive, &drive.settings, is_new, cloud)
     }
 }
 

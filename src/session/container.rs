@@ -43,9 +43,16 @@ pub(super) struct ContainerSession {
 /// The connections into a container: Jupyter's forwarded port, and the dedicated connection of the
 /// shell. They are opened while the container starts, and usable once it has an address.
 pub(super) struct Connections {
-    /// Jupyter's, and where it was to be on this computer; none without Jupyter.
-    jupyter: Option<(Result<Forward, ForwardError>, JupyterPlace)>,
+    /// Jupyter's; none without Jupyter.
+    jupyter: Option<JupyterForward>,
     line: Result<DedicatedConnection, SshError>,
+}
+
+/// Jupyter's forwarded port, before Jupyter is started.
+struct JupyterForward {
+    opened: Result<Forward, ForwardError>,
+    /// Where it was requested on this computer.
+    wanted: JupyterPlace,
 }
 
 impl Connections {
@@ -57,9 +64,9 @@ impl Connections {
         early: Option<EarlyConnection>,
         is_ready: bool,
     ) -> Self {
-        let jupyter = place.map(|place| {
-            let forward = Forward::open(ssh, place.port, (Ipv4Addr::UNSPECIFIED, 0).into());
-            (forward, place)
+        let jupyter = place.map(|wanted| {
+            let opened = Forward::open(ssh, wanted.port, (Ipv4Addr::UNSPECIFIED, 0).into());
+            JupyterForward { opened, wanted }
         });
         let line = match early {
             Some(early) => early.beside(ssh, is_ready).await,
@@ -69,20 +76,39 @@ impl Connections {
     }
 }
 
-/// Starts the containers and opens the connections into the session's, unless both are `ready`;
-/// prints where Jupyter is. `own` are the drive's settings.
+/// The host at which a session has arrived, with its drive mounted.
+pub(super) struct Arrival<'a> {
+    pub(super) instance: &'a Instance,
+    pub(super) ssh: &'a Ssh,
+    pub(super) host: &'a Host,
+    pub(super) mounted: &'a MountedDrive,
+    /// The container, and a connection into it, that were there on arrival.
+    pub(super) ready: Ready,
+    /// The drive's own settings.
+    pub(super) settings: &'a Settings,
+}
+
+/// Starts the containers and opens the connections into the session's, unless both were ready on
+/// arrival; prints where Jupyter is.
 pub(super) async fn enter(
     request: &Request,
     session: &SessionId,
-    (instance, ssh, host): (&Instance, &Ssh, &Host),
-    (mounted, ready, own): (&MountedDrive, Ready, &Settings),
+    arrival: Arrival<'_>,
     cloud: &Cloud,
     report: &Report,
 ) -> Result<(ContainerSession, DedicatedConnection), Failure> {
+    let Arrival {
+        instance,
+        ssh,
+        host,
+        mounted,
+        ready,
+        settings,
+    } = arrival;
     let wanted = request.options.image.as_deref();
     let known = mounted.source.as_deref();
     let asked = match (wanted, known) {
-        (None, None) => Some(first_image(request, own, &cloud.image)?),
+        (None, None) => Some(first_image(request, settings, &cloud.image)?),
         (wanted, _) => wanted.map(Asked::Here),
     };
     let (image, ()) = tokio::try_join!(
@@ -151,7 +177,7 @@ impl ContainerSession {
         host: &Host,
         session: &SessionId,
         container: Container,
-        forward: Option<(Result<Forward, impl Into<anyhow::Error>>, JupyterPlace)>,
+        jupyter: Option<JupyterForward>,
         report: &Report,
     ) -> Self {
         let mut inside = Self {
@@ -161,12 +187,12 @@ impl ContainerSession {
             notebook: None,
             jupyter: JoinSet::new(),
         };
-        let opened = match forward {
+        let opened = match jupyter {
             None => Ok(()),
-            Some((Ok(forward), wanted)) => {
-                inside.open_jupyter(session, forward, wanted, report).await
-            }
-            Some((Err(error), _)) => Err(error.into()),
+            Some(JupyterForward { opened, wanted }) => match opened {
+                Ok(forward) => inside.open_jupyter(session, forward, wanted, report).await,
+                Err(error) => Err(error.into()),
+            },
         };
         if let Err(error) = opened {
             report.print(&format!("no Jupyter: {error:#}"));
@@ -276,7 +302,8 @@ impl ContainerSession {
     pub(super) fn or_go_on_without<T>(
         &self,
         opened: Result<T, Failure>,
-        (report, json): (&Report, bool),
+        report: &Report,
+        json: bool,
     ) -> Result<Option<T>, Failure> {
         match (opened, &self.container.came) {
             (Ok(opened), _) => Ok(Some(opened)),

@@ -233,7 +233,7 @@ pub(super) async fn open_all(
     inside: &ContainerSession,
 ) -> Result<Forwards, Failure> {
     let options = &parts.request.options;
-    let shows = (parts.report, parts.request.options.config.json);
+    let (report, json) = (parts.report, options.config.json);
     let session = parts.reconciler.session().to_string();
     let forwards = Forwards::default();
     let Some((ssh, _)) = parts.reconciler.hosts().link(&instance.id) else {
@@ -257,10 +257,10 @@ pub(super) async fn open_all(
         };
         let forward = open(&entrance, wanted, server);
         let forward = forward.map_err(|error| failure(error, Direction::Local, wanted));
-        match inside.or_go_on_without(forward, shows)? {
+        match inside.or_go_on_without(forward, report, json)? {
             Some(forward) => {
                 if let Some(line) = replaced(Direction::Local, wanted, forward.port()) {
-                    parts.report.print(&line);
+                    report.print(&line);
                 }
                 forwards.table().add_local(forward, wanted);
             }
@@ -273,10 +273,10 @@ pub(super) async fn open_all(
         };
         let forward = open_remote(&entrance, wanted, server).await;
         let forward = forward.map_err(|error| failure(error, Direction::Remote, wanted));
-        match inside.or_go_on_without(forward, shows)? {
+        match inside.or_go_on_without(forward, report, json)? {
             Some(forward) => {
                 if let Some(line) = replaced(Direction::Remote, wanted, forward.port()) {
-                    parts.report.print(&line);
+                    report.print(&line);
                 }
                 forwards.table().add_remote(forward, wanted);
             }
@@ -285,7 +285,7 @@ pub(super) async fn open_all(
     }
     let lines = forwards.lines();
     if !lines.is_empty() {
-        parts.report.note(&Text::block(&lines));
+        report.note(&Text::block(&lines));
     }
     Ok(forwards)
 }

@@ -28,18 +28,23 @@ const BEGUN: Duration = Duration::from_secs(2);
 /// How long the host may take to hang up on a command: a save must not wait longer for it.
 const HANG_UP: Duration = Duration::from_secs(3);
 
-/// Runs the interactive shell, or `command` in a terminal if it is not empty. The terminal is raw, so
+/// Runs the interactive shell, or a command in a terminal, and sets whether it has begun. The terminal is raw, so
 /// Ctrl-C goes to the remote, and only signals that other processes send arrive here. A lost
 /// connection is restored by the `reconnector`.
 pub(super) async fn run_shell(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    (command, has_begun): (InTerminal<'_>, &mut bool),
+    in_terminal: InTerminal<'_>,
     answers: Answers,
-    (signals, messages): (&mut Signals, &mut UnboundedReceiver<Message>),
+    signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
-    let InTerminal { command, notice } = command;
+    let InTerminal {
+        command,
+        notice,
+        has_begun,
+        messages,
+    } = in_terminal;
     let mut variables = terminal::variables();
     if !command.is_empty() {
         variables.push(notice_variable(notice));
@@ -99,6 +104,10 @@ pub(super) struct InTerminal<'a> {
     pub(super) command: &'a [String],
     /// How long the command may take to end when its instance is taken.
     pub(super) notice: Duration,
+    /// Whether the command has begun, as far as it is known.
+    pub(super) has_begun: &'a mut bool,
+    /// The messages to show in the terminal.
+    pub(super) messages: &'a mut UnboundedReceiver<Message>,
 }
 
 /// The variable by which the host gives a command that long to end.
@@ -120,17 +129,20 @@ pub(super) struct Piped {
     pub(super) unconfirmed: Unconfirmed,
     /// The command that attaches to it, for hints.
     pub(super) attach: String,
+    /// How long its host is kept without a sign of life from here.
+    pub(super) lease: Duration,
 }
 
 /// Runs a command with this process's streams, and sets whether it `has_begun`. While it runs its
-/// host is kept for `lease` without a sign of life from here. An interrupt goes to the command; a
+/// host is kept for its lease. An interrupt goes to the command; a
 /// second one within two seconds ends the session. A lost connection is restored by the
 /// `reconnector`.
 pub(super) async fn run_command(
     inside: &mut ContainerSession,
     line: DedicatedConnection,
     reconnector: &mut Reconnector<'_>,
-    (command, has_begun, lease): (Piped, &mut bool, Duration),
+    command: Piped,
+    has_begun: &mut bool,
     answers: Answers,
     signals: &mut Signals,
 ) -> anyhow::Result<Ending> {
@@ -142,6 +154,7 @@ pub(super) async fn run_command(
         has_input,
         unconfirmed,
         attach,
+        lease,
     } = command;
     // Before it is asked for: the session may end, or its connection, before the host has answered.
     *has_begun = true;

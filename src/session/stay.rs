@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
 use super::along::{self, Along};
-use super::container::{self, ContainerSession};
+use super::container::{self, Arrival, ContainerSession};
 use super::forwards::{self, Forwards};
 use super::ready::Entry;
 use super::request::{Leases, Request, SPOOL, Task};
@@ -94,8 +94,14 @@ impl Session {
         let enter = container::enter(
             &self.request,
             &session,
-            (instance, ssh, host),
-            (mounted, ready, &self.recorded),
+            Arrival {
+                instance,
+                ssh,
+                host,
+                mounted,
+                ready,
+                settings: &self.recorded,
+            },
             &self.drive.cloud,
             &self.drive.report,
         );
@@ -151,6 +157,7 @@ impl Session {
                     has_input: true,
                     unconfirmed,
                     attach,
+                    lease: self.leases.command,
                 }));
             }
             Task::Run {
@@ -190,6 +197,7 @@ impl Session {
             has_input: !self.request.may_restart(),
             unconfirmed,
             attach,
+            lease: self.leases.command,
         }))
     }
 
@@ -278,7 +286,7 @@ impl Session {
         let monitor = Monitor::new(Context {
             checkpoint: request.checkpoint(),
             notice: (!request.command.is_empty()).then(|| request.notice()),
-            ..Context::new((&request.drive, instance), cloud, &drive, output.clone())
+            ..Context::new(&request.drive, instance, cloud, &drive, output.clone())
         });
         let middle = async {
             // Without a terminal there is no `~$`.
@@ -313,7 +321,8 @@ impl Session {
                     &mut inside,
                     line,
                     &mut reconnector,
-                    (command, &mut self.has_begun, leases.command),
+                    command,
+                    &mut self.has_begun,
                     answers,
                     &mut *signals,
                 )
@@ -322,6 +331,8 @@ impl Session {
                 let in_terminal = InTerminal {
                     command: &request.command,
                     notice: request.notice(),
+                    has_begun: &mut self.has_begun,
+                    messages: &mut messages,
                 };
                 let saved = || return_to_shell::rule(leases.session, cloud.timing.grace);
                 report.note(&rule(request, leases, saved));
@@ -330,9 +341,9 @@ impl Session {
                     &mut inside,
                     line,
                     &mut reconnector,
-                    (in_terminal, &mut self.has_begun),
+                    in_terminal,
                     answers,
-                    (&mut *signals, &mut messages),
+                    &mut *signals,
                 );
                 tokio::select! {
                     ended = shell => ended,

@@ -148,7 +148,7 @@ async fn carry_files(
     let (name, cloud, report) = (&*name, &*cloud, &*report);
     let drive = Mutex::new(&mut visit.reconciler);
     let output = Output::Report(report.clone());
-    let monitor = Monitor::new(Context::new((name, host), cloud, &drive, output));
+    let monitor = Monitor::new(Context::new(name, host, cloud, &drive, output));
     let reconnector = Reconnector {
         name,
         drive: &drive,

@@ -145,7 +145,7 @@ async fn serve_ssh(visit: &mut Visit, host: &Instance, entry: Entry) -> Ending {
     } = &mut visit.drive;
     let drive = Mutex::new(&mut visit.reconciler);
     let output = Output::Report(report.clone());
-    let monitor = Monitor::new(Context::new((name, host), cloud, &drive, output));
+    let monitor = Monitor::new(Context::new(name, host, cloud, &drive, output));
     let carrying = async {
         let mut carried = pin!(pipe(line, &server));
         loop {
