@@ -78,7 +78,7 @@
 //! | [`commands`] | a command a file: its arguments, and its function |
 //! | [`config`] | the paths of the user's files; options: flags over configuration |
 //! | [`cloud`] | the EC2 of a command, with its waiting times and defaults |
-//! | [`session`] | one session, top to bottom: prepare, enter, run, leave |
+//! | [`session`] | one session, top to bottom: ready, stay, leave |
 //! | `saves` | verbs on snapshots and tags alone: no host is asked, and no key read |
 //! | [`visit`] | verbs on a drive that is up, and on its files wherever they are |
 //! | `attached` | a host that is up, for a session or visit: monitor, reconnector, what runs there |
