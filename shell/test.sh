@@ -2,10 +2,11 @@
 # test.sh [--all | --long] [FILTER…]: installs what is missing and runs tests, those that need root
 # included. By default all that boot no machine, and for each promise and each feature those that show it
 # on one; random choices have fixed seeds, which are printed. --all adds the modules called `wide`: variants
-# of those, and the sweeps on machines (tests/sweep), with other seeds every time. --long is --all with every point of the sweeps, else a bounded number of them; the model is
-# searched deeper; a release is made and lived from, and made again (XDRIVE_RELEASE=FOLDER takes one that
-# shell/release.sh has made); the tree of a newer Debian is built, and a drive taken to its Docker and
-# back. FILTER… goes to the test programs, as with `cargo test`: all that it names run, variants included.
+# of those, and the sweeps on machines (tests/sweep), with other seeds every time. --long is --all with
+# every point of the sweeps, else a bounded number of them; the model is searched deeper; a release is made
+# and lived from, and made again (XDRIVE_RELEASE=FOLDER takes one that shell/release.sh has made); the tree
+# of a newer Debian is built, and a drive taken to its Docker and back. FILTER… goes to the test programs,
+# as with `cargo test`: all that it names run, variants included.
 #
 # Signals that this process's parent ignored (SIGINT in the background of a script, SIGHUP below
 # nohup) get their default back: xdrive leaves an ignored signal ignored, and the tests send it.

@@ -247,13 +247,23 @@ fn is_needed(call: &Call) -> bool {
     call.right != Right::Free && call.service != "servicequotas"
 }
 
-/// The rights that were tried by dry runs.
+/// The calls that a session needs a right for, each tried by a dry run.
 #[derive(Default)]
 pub(crate) struct TriedRights {
+    /// The names of the calls that the caller may make.
+    allowed: Vec<&'static str>,
     /// The calls that the caller may not make, with EC2's messages.
     pub(crate) denied: Vec<String>,
-    /// The names of the calls that could not be tried.
-    pub(crate) untried: Vec<&'static str>,
+    /// The names of the calls that could not be tried, by the reason.
+    untried: Vec<(String, Vec<&'static str>)>,
+}
+
+impl TriedRights {
+    /// The calls that could not be tried, and why.
+    pub(crate) fn untried(&self) -> impl Iterator<Item = String> {
+        let untried = self.untried.iter();
+        untried.map(|(why, names)| format!("{}: {why}", names.join(", ")))
+    }
 }
 
 /// Tries every call that a session needs a right for.
@@ -263,9 +273,12 @@ pub(crate) async fn try_rights(cloud: &Cloud, owner: &str) -> TriedRights {
     let mut tried = TriedRights::default();
     for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
         match ec2.dry_run(name, &targets).await {
-            DryRun::Allowed => {}
+            DryRun::Allowed => tried.allowed.push(name),
             DryRun::Denied(why) => tried.denied.push(format!("{name}: {why}")),
-            DryRun::Unknown(_) => tried.untried.push(name),
+            DryRun::Unknown(why) => match tried.untried.iter_mut().find(|(it, _)| *it == why) {
+                Some((_, names)) => names.push(name),
+                None => tried.untried.push((why, vec![name])),
+            },
         }
     }
     tried
@@ -273,33 +286,21 @@ pub(crate) async fn try_rights(cloud: &Cloud, owner: &str) -> TriedRights {
 
 /// Checks every right that xdrive needs, by trying it.
 async fn rights(cloud: &Cloud, owner: &str, findings: &mut Findings) {
-    let (ec2, command) = (&cloud.ec2, &cloud.command);
-    let targets = targets(cloud, owner).await;
-    let mut allowed = Vec::new();
-    let mut unknown: Vec<(String, Vec<&str>)> = Vec::new();
-    for Call { name, .. } in CALLS.iter().filter(|call| is_needed(call)) {
-        match ec2.dry_run(name, &targets).await {
-            DryRun::Allowed => allowed.push(*name),
-            DryRun::Unknown(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, names)) => names.push(name),
-                None => unknown.push((why, vec![name])),
-            },
-            DryRun::Denied(why) => {
-                let partition = match Partition::of_arn(owner) {
-                    None | Some(Partition::Aws) => String::new(),
-                    Some(other) => format!(" --partition {other}"),
-                };
-                let hint = format!("{command} policy{partition} prints the policy that allows it");
-                let found = Check::No(format!("{name}: {why}"), Some(hint));
-                findings.add("right", Exit::Denied, found);
-            }
-        }
+    let tried = try_rights(cloud, owner).await;
+    let partition = match Partition::of_arn(owner) {
+        None | Some(Partition::Aws) => String::new(),
+        Some(other) => format!(" --partition {other}"),
+    };
+    let command = &cloud.command;
+    let hint = format!("{command} policy{partition} prints the policy that allows it");
+    for denied in &tried.denied {
+        let found = Check::No(denied.clone(), Some(hint.clone()));
+        findings.add("right", Exit::Denied, found);
     }
-    if !allowed.is_empty() {
-        findings.add("rights", Exit::Denied, Check::Ok(allowed.join(", ")));
+    if !tried.allowed.is_empty() {
+        findings.add("rights", Exit::Denied, Check::Ok(tried.allowed.join(", ")));
     }
-    for (why, names) in unknown {
-        let words = format!("{}: {why}", names.join(", "));
+    for words in tried.untried() {
         findings.add("rights", Exit::Denied, Check::Unknown(words));
     }
 }

@@ -259,8 +259,9 @@ impl<S: Side> Engine<S> {
             return Ok(());
         };
         let there: HashMap<&[u8], &Entry> = there.iter().map(|it| (&*it.name, it)).collect();
+        // Fails only where the copy has ended.
+        let queue = |job| drop(jobs.send(job));
         let mut batch = Batch::new();
-        let mut found = Vec::new();
         for entry in listed {
             let there = there.get(&*entry.name).copied();
             let item = Item {
@@ -268,12 +269,10 @@ impl<S: Side> Engine<S> {
                 to: joined(&to, &entry.name),
                 entry,
             };
-            found.extend(self.choose(item, there, rules.as_ref(), &mut batch));
+            let job = self.choose(item, there, rules.as_ref(), &mut batch);
+            job.into_iter().for_each(queue);
         }
-        found.extend(batch.rest().map(Job::Batch));
-        for job in found {
-            let _ = jobs.send(job);
-        }
+        batch.rest().map(Job::Batch).into_iter().for_each(queue);
         Ok(())
     }
 }

@@ -2,11 +2,10 @@
 
 use anyhow::anyhow;
 
-use super::up::{no_container, not_attached};
+use super::up::not_attached;
 use super::visitor::Visit;
 use crate::access::by_ssh;
 use crate::access::lease::LEASE;
-use crate::attached::{Awaited, wait_for_container};
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
@@ -73,10 +72,9 @@ pub(super) async fn enter_for_files(
     };
     let container = match container {
         Some(container) => container,
-        None => match wait_for_container(drive, reconciler.hosts(), host).await {
-            Awaited::Runs(container, _) => visit.running_container(host, *container).await?,
-            Awaited::Over => return Err(no_container(drive, host)),
-            Awaited::Ended(ending) => return Ok(Err(ending)),
+        None => match visit.wait_for_container(host).await? {
+            Ok(container) => container,
+            Err(ending) => return Ok(Err(ending)),
         },
     };
     Ok(Ok(Access {

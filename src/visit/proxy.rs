@@ -11,13 +11,11 @@ use std::pin::pin;
 use anyhow::anyhow;
 use tokio::sync::Mutex;
 
-use super::up::{demand_host, no_container, not_attached};
+use super::up::{demand_host, not_attached};
 use super::visitor::{Visit, Visitor};
 use crate::access::by_ssh;
 use crate::access::lease::LEASE;
-use crate::attached::{
-    Awaited, Context, Monitor, Output, connection_lost, wait_for_container, warn_of_docker,
-};
+use crate::attached::{Context, Monitor, Output, connection_lost, warn_of_docker};
 use crate::config::{KnownHosts, SUFFIX};
 use crate::drive::HostError;
 use crate::ec2::Instance;
@@ -84,30 +82,24 @@ async fn enter_for_ssh(
         Ok(attached) => attached,
         Err(error) => return Err(not_attached(drive, host, error)),
     };
-    if let Some(container) = container {
-        warn_of_docker(&container, &drive.report);
-        let line = line.map_err(anyhow::Error::from)?;
-        return Ok(Ok(Entry {
-            scripts,
-            container,
-            line,
-        }));
-    }
-    // The connection goes stale while the container is waited for.
-    drop(line);
-    let container = match wait_for_container(drive, reconciler.hosts(), host).await {
-        Awaited::Runs(container, _) => visit.running_container(host, *container).await?,
-        Awaited::Over => return Err(no_container(drive, host)),
-        Awaited::Ended(ending) => return Ok(Err(ending)),
+    let (scripts, container, line) = if let Some(container) = container {
+        (scripts, container, line)
+    } else {
+        // The connection goes stale while the container is waited for.
+        drop(line);
+        let container = match visit.wait_for_container(host).await? {
+            Ok(container) => container,
+            Err(ending) => return Ok(Err(ending)),
+        };
+        let name = &visit.drive.name;
+        let lost = || anyhow!("the connection to {} was lost", host.id.drive_label(name));
+        let (ssh, scripts) = visit.reconciler.hosts().link(&host.id).ok_or_else(lost)?;
+        let line = DedicatedConnection::open(ssh).await;
+        (scripts.clone(), container, line)
     };
     warn_of_docker(&container, &visit.drive.report);
-    let name = &visit.drive.name;
-    let connection_lost = || anyhow!("the connection to {} was lost", host.id.drive_label(name));
-    let hosts = visit.reconciler.hosts();
-    let (ssh, scripts) = hosts.link(&host.id).ok_or_else(connection_lost)?;
-    let line = DedicatedConnection::open(ssh).await;
     Ok(Ok(Entry {
-        scripts: scripts.clone(),
+        scripts,
         container,
         line: line.map_err(anyhow::Error::from)?,
     }))

@@ -4,11 +4,12 @@
 use anyhow::anyhow;
 
 use super::visitor::Visit;
+use crate::attached::{Awaited, wait_for_container};
 use crate::drive::HostError;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
-use crate::opener::{Drive, is_among};
+use crate::opener::{Drive, Ending, is_among};
 
 /// The instance that has the drive, for `visitor`, such as `ssh`. No host is asked.
 pub(crate) fn demand_host(opened: &Drive, visitor: &str) -> Result<Instance, Failure> {
@@ -54,8 +55,21 @@ pub(super) fn not_attached(drive: &Drive, host: &Instance, error: HostError) -> 
 }
 
 impl Visit {
+    /// The container that is visited, once the leading session has started the main one.
+    pub(super) async fn wait_for_container(
+        &mut self,
+        host: &Instance,
+    ) -> Result<Result<Container, Ending>, Failure> {
+        let hosts = self.reconciler.hosts();
+        match wait_for_container(&mut self.drive, hosts, host).await {
+            Awaited::Runs(container, _) => self.running_container(host, *container).await.map(Ok),
+            Awaited::Over => Err(no_container(&self.drive, host)),
+            Awaited::Ended(ending) => Ok(Err(ending)),
+        }
+    }
+
     /// The container that is visited, on a host where the main one runs, which is `running`.
-    pub(super) async fn running_container(
+    async fn running_container(
         &mut self,
         host: &Instance,
         running: Container,

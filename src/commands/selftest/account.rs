@@ -1,8 +1,10 @@
 //! Checks of the account, by calls alone.
 
+use std::iter;
+
 use super::Run;
 use super::finding::Finding;
-use crate::commands::doctor::{self, TriedRights};
+use crate::commands::doctor;
 
 /// Checks the caller, the network and every right. Returns the owner of what the caller makes.
 pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
@@ -31,23 +33,17 @@ pub(super) async fn ask(run: &mut Run<'_>) -> Option<String> {
         ),
         Err(error) => Finding::of_failure("network", &error.into()),
     };
-    let TriedRights { denied, untried } = doctor::try_rights(run.cloud, &owner).await;
-    let rights = if denied.is_empty() {
-        let found = "no dry run of a call was refused";
-        let found = match untried[..] {
-            [] => found.to_owned(),
-            _ => format!(
-                "{found}; there was nothing to try these on: {}",
-                untried.join(", ")
-            ),
-        };
-        Finding::ok("rights", found)
+    let tried = doctor::try_rights(run.cloud, &owner).await;
+    let rights = if tried.denied.is_empty() {
+        let found = "no dry run of a call was refused".to_owned();
+        let found: Vec<String> = iter::once(found).chain(tried.untried()).collect();
+        Finding::ok("rights", found.join("; "))
     } else {
         let hint = format!(
             "{} policy prints the policy that allows it",
             run.cloud.command
         );
-        Finding::failed("rights", denied.join("; "), Some(&hint))
+        Finding::failed("rights", tried.denied.join("; "), Some(&hint))
     };
     add(run, Finding::ok("account", source));
     add(run, network);

@@ -41,8 +41,8 @@ fn the_printed_policy_is_enough_for_whole_sessions_and_every_call_is_made_under_
         .map(|call| call.name)
         .filter(|name| !made.contains(*name))
         .collect();
-    // Of a rule that is a day old, of a second laptop's, of a host that fails, of a volume that outlives its host, and of a disk that
-    // was attached by hand.
+    // Of a rule that is a day old, of a second laptop's, of a host that fails, of a volume that outlives its
+    // host, and of a disk that was attached by hand.
     let rare = [
         "DetachVolume",
         "GetConsoleOutput",
