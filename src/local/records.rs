@@ -6,6 +6,8 @@
 //!
 //! Nothing here reads a clock, a parameter or the disk.
 
+mod groups;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::plane::{PaperSuperblock, Up};
 use super::settings::Boots;
+
+pub(super) use groups::{Group, Peer, Rule};
 
 /// EC2's instance states, with their codes (API reference, `InstanceState`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -377,28 +381,6 @@ impl Snapshot {
             "completed"
         })
     }
-}
-
-/// A security group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Group {
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) created: Timestamp,
-    pub(super) ingress: Vec<Rule>,
-    pub(super) egress: Vec<Rule>,
-    pub(super) tags: Tags,
-}
-
-/// A rule of a security group: one protocol, one range of ports, one range of addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Rule {
-    pub(super) id: String,
-    pub(super) protocol: String,
-    pub(super) from: Option<i32>,
-    pub(super) to: Option<i32>,
-    pub(super) cidr: String,
-    pub(super) description: Option<String>,
 }
 
 /// Tags with their history.

@@ -14,7 +14,7 @@ use super::catalog;
 use super::delays::Delays;
 use super::experiment::{Experiment, Template};
 use super::faults::Fault;
-use super::records::{Ending, Group, Instance, InstanceState, Rule, Snapshot, Tags, Volume};
+use super::records::{Ending, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags, Volume};
 
 /// The format of the state file.
 pub(super) const VERSION: u32 = 1;
@@ -65,20 +65,22 @@ pub(super) struct World {
 impl World {
     /// An empty world: the default security group and nothing else.
     pub(super) fn new(real: bool, region: &str, now: Timestamp) -> Self {
-        let everywhere = Rule {
-            id: "sgr-00000000000000001".to_owned(),
-            protocol: "-1".to_owned(),
-            from: None,
-            to: None,
-            cidr: "0.0.0.0/0".to_owned(),
-            description: None,
-        };
+        // A default security group lets its own instances in (VPC user guide, *Default security
+        // groups*), which groups that are made do not.
+        let among_itself = Peer::Group(catalog::DEFAULT_GROUP.to_owned());
+        let everywhere = Peer::Cidr("0.0.0.0/0".to_owned());
         let group = Group {
             name: "default".to_owned(),
             description: "default VPC security group".to_owned(),
             created: now,
-            ingress: Vec::new(),
-            egress: vec![everywhere],
+            ingress: vec![Rule::everything(
+                "sgr-00000000000000002".to_owned(),
+                among_itself,
+            )],
+            egress: vec![Rule::everything(
+                "sgr-00000000000000001".to_owned(),
+                everywhere,
+            )],
             tags: Tags::default(),
         };
         Self {

@@ -11,7 +11,7 @@ use harness::ServedFolder;
 use harness::python;
 
 /// Runs `script` of this folder with the environment that `xdrive local env` prints, and no other.
-fn run(python: &Path, script: &str, environment: &str) -> Output {
+pub(crate) fn run(python: &Path, script: &str, environment: &str) -> Output {
     let script = format!("{}/tests/suite/{script}", env!("CARGO_MANIFEST_DIR"));
     // A Python that a version manager installed finds itself through these.
     let kept = ["PATH", "HOME", "PYTHONPATH"]

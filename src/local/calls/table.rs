@@ -52,6 +52,10 @@ const PERMISSIONS: &[&str] = &[
     "IpPermissions.#.IpRanges.#.Description",
     "IpPermissions.#.Ipv6Ranges.#.CidrIpv6",
     "IpPermissions.#.Ipv6Ranges.#.Description",
+    "IpPermissions.#.Groups.#.GroupId",
+    "IpPermissions.#.Groups.#.GroupName",
+    "IpPermissions.#.Groups.#.UserId",
+    "IpPermissions.#.Groups.#.Description",
 ];
 /// An ingress rule in the short form, as parameters of the call itself.
 const PERMISSION: &[&str] = &["IpProtocol", "FromPort", "ToPort", "CidrIp"];

@@ -1,6 +1,7 @@
 //! The EC2 in a folder, on paper: its answers, its time, its records.
 
 mod directory;
+mod groups;
 mod interrupted;
 mod laws;
 mod life;

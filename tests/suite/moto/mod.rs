@@ -9,6 +9,7 @@
 
 mod calls;
 mod faults;
+mod groups;
 mod ingress;
 mod life;
 mod roles;

@@ -1,0 +1,69 @@
+//! Rules whose source is a group, of both clouds, through boto3.
+
+use std::process::Output;
+
+use super::server::Moto;
+use crate::boto;
+use harness::{ServedFolder, python};
+
+/// The lines in which the two differ: moto's and the folder's, which AWS agrees with.
+const DIFFERENT: [(&str, &str); 5] = [
+    // One of many reports: terraform-provider-aws, issue 2587.
+    (
+        "twice InvalidPermission.Duplicate",
+        "twice InvalidParameterValue",
+    ),
+    // terraform-provider-aws, issue 1793.
+    (
+        "unknown protocol is done",
+        "unknown protocol InvalidParameterValue",
+    ),
+    // EC2 identifies a rule without its description.
+    (
+        "described otherwise is done",
+        "described otherwise InvalidPermission.Duplicate",
+    ),
+    // VPC user guide, *Default security groups*.
+    (
+        "default",
+        "default ('-1', None, None, [('default', None)], [])",
+    ),
+    // EC2 API reference, `DeleteSecurityGroup`.
+    (
+        "named by a rule is done",
+        "named by a rule DependencyViolation",
+    ),
+];
+
+#[test]
+#[ignore = "needs python3 with moto and boto3"]
+fn rules_of_groups_are_the_same_in_both_clouds() {
+    let moto = Moto::start();
+    let python = python("boto3");
+    let script = format!("{}/tests/suite/groups.py", env!("CARGO_MANIFEST_DIR"));
+    let mut ask = moto.command(&python);
+    // The name that boto3 knows the region by.
+    ask.arg(script).env("AWS_DEFAULT_REGION", "us-east-1");
+    let printed = lines(ask.output().unwrap());
+    let served = ServedFolder::start();
+    let environment = String::from_utf8(served.environment().stdout).unwrap();
+    let mut expected = printed;
+    for (moto, folder) in DIFFERENT {
+        let line = expected.iter_mut().find(|line| *line == moto);
+        *line.unwrap_or_else(|| panic!("moto does not print {moto}")) = folder.to_owned();
+    }
+    assert_eq!(
+        lines(boto::run(&python, "groups.py", &environment)),
+        expected
+    );
+}
+
+fn lines(output: Output) -> Vec<String> {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
