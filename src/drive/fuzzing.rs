@@ -5,8 +5,8 @@ use jiff::Timestamp;
 
 use super::pools::Requirements;
 use super::tags::{
-    self, Identity, Leaving, OWN_MOST, Record, Settings, SnapshotTags, VolumeTags, read_snapshot,
-    read_volume,
+    self, Carried, Identity, Leaving, OWN_MOST, Record, Settings, SnapshotTags, VolumeTags,
+    read_snapshot, read_volume,
 };
 use crate::ec2::Tags;
 use crate::ids::{DriveName, SessionId};
@@ -164,7 +164,7 @@ fn volume(given: &Tags, drive: &DriveName, who: &Identity, settings: &Settings) 
             ..
         }) => {
             assert!(generation >= base, "a generation is less than its base");
-            let mut written = tags::volume(drive, who, base, blank, uuid, settings);
+            let mut written = tags::volume(drive, who, base, blank, uuid, &settings.clone().into());
             written.extend(tags::raised(who, generation));
             let expected = VolumeTags::Drive {
                 base,
@@ -182,7 +182,7 @@ fn volume(given: &Tags, drive: &DriveName, who: &Identity, settings: &Settings) 
             uuid,
             session,
         }) => {
-            let none = Settings::default();
+            let none = Carried::default();
             let mut written = tags::volume(drive, who, base, false, uuid, &none);
             written.extend(tags::throwaway(&session));
             let expected = VolumeTags::Throwaway {
@@ -206,7 +206,7 @@ fn snapshot(given: &Tags, drive: &DriveName, who: &Identity, settings: &Settings
     let Ok(own) = read_snapshot(given) else {
         return;
     };
-    let written = tags::snapshot(drive, who, &own, settings);
+    let written = tags::snapshot(drive, who, &own, &settings.clone().into());
     assert_eq!(
         read_snapshot(&written).as_ref(),
         Ok::<&SnapshotTags, _>(&own)

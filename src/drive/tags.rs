@@ -7,6 +7,7 @@
 //! A resource that has the drive's tag and cannot be parsed is [`Unreadable`], never skipped: it
 //! may be the drive's newest state.
 
+mod carried;
 mod copies;
 mod keys;
 mod leaving;
@@ -17,6 +18,7 @@ mod throwaway;
 mod types;
 mod write;
 
+pub use carried::Carried;
 pub use copies::{FORKED_FROM, adopt, fork, forked_from, is_copy};
 pub use keys::{
     AMI, ARCH, BASE, BLANK, DELETING, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, KIND, NAME,

@@ -10,7 +10,7 @@ use xdrive::drive::overlay::{Overlay, Sweep};
 use xdrive::drive::proof::{
     DeletionGrounds, FailedSnapshot, MayDelete, MayPrune, MayTerminate, Reread, TerminationGrounds,
 };
-use xdrive::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
+use xdrive::drive::tags::{self, Carried, Identity, SnapshotKind, SnapshotTags};
 use xdrive::drive::{Contact, Timing};
 use xdrive::ec2::{
     Instance, InstanceState, Market, Snapshot, SnapshotState, Volume, VolumeState, Zone,
@@ -70,7 +70,7 @@ pub fn may_prune(id: &SnapshotId) -> MayPrune {
         full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
-        tags: tags::snapshot(&drive(), &who(), &own, &Settings::default()),
+        tags: tags::snapshot(&drive(), &who(), &own, &Carried::default()),
     };
     let (seen, at) = seen(Vec::new(), vec![volume.clone()], vec![snapshot.clone()]);
     let failed = FailedSnapshot::prove(&seen, &seen.snapshots[0]).expect("it failed");
@@ -80,7 +80,7 @@ pub fn may_prune(id: &SnapshotId) -> MayPrune {
 }
 
 fn volume(id: &VolumeId) -> Volume {
-    let settings = Settings::default();
+    let carried = Carried::default();
     Volume {
         id: id.clone(),
         state: VolumeState::Available,
@@ -89,7 +89,7 @@ fn volume(id: &VolumeId) -> Volume {
         created: Timestamp::UNIX_EPOCH,
         snapshot: None,
         attachment: None,
-        tags: tags::volume(&drive(), &who(), Generation::EMPTY, true, None, &settings),
+        tags: tags::volume(&drive(), &who(), Generation::EMPTY, true, None, &carried),
     }
 }
 

@@ -13,7 +13,7 @@ use super::super::observed::{Attempt, DEVICE, Observed, Refusal, Verdict};
 use super::super::plan::Step;
 use super::super::pools::Pool;
 use super::super::superblock;
-use super::super::tags::{self, Record, Settings, SnapshotKind, SnapshotTags, VolumeTags};
+use super::super::tags::{self, Carried, Record, SnapshotKind, SnapshotTags, VolumeTags};
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
@@ -371,9 +371,10 @@ impl<H: Hosts> Reconciler<H> {
             uuid: recorded.or(self.overlay.uuids.get(id).copied()),
             number,
         };
-        let settings = Settings::read(&volume.tags).with_own(&self.wanted.settings.own_tags());
-        let mut tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &settings);
-        tags.extend(Record::read(&volume.tags).tags());
+        let mut carried = Carried::from_volume(&volume.tags);
+        let wanted = self.wanted.settings.own_tags();
+        carried.settings = carried.settings.with_own(&wanted);
+        let tags = tags::snapshot(&self.drive, &self.overlay.who, &own, &carried);
         self.overlay.me.attempts.push(Attempt {
             volume: id.clone(),
             op: own.op.clone(),

@@ -16,7 +16,7 @@ use super::super::pools::{self, Offer, Pool};
 use super::super::quotas::Reached;
 use super::super::source::Source;
 use super::super::subnets::Subnets;
-use super::super::tags::{self, Settings};
+use super::super::tags::{self, Carried};
 use super::act::may_have_happened;
 use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 
@@ -366,10 +366,10 @@ impl<H: Hosts> Reconciler<H> {
     }
 
     async fn volume_order(&mut self, zone: &Zone, from: &Source) -> Result<VolumeOrder, RunError> {
-        let (snapshot, base, size, uuid, kept) = match from {
+        let (snapshot, base, size, uuid, mut carried) = match from {
             Source::Empty => {
-                let (size, kept) = (self.wanted.size, self.wanted.new_settings.clone());
-                (None, Generation::EMPTY, size, None, kept)
+                let (size, new) = (self.wanted.size, self.wanted.new_settings.clone());
+                (None, Generation::EMPTY, size, None, new.into())
             }
             Source::Snapshot(id, generation) | Source::Throwaway(id, generation) => {
                 let snapshot = self.ec2.snapshot(id).await?.ok_or_else(|| {
@@ -384,12 +384,13 @@ impl<H: Hosts> Reconciler<H> {
                     tags::read_snapshot(&snapshot.tags)
                         .ok()
                         .and_then(|own| own.uuid),
-                    Settings::read(&snapshot.tags),
+                    Carried::from_snapshot(&snapshot.tags),
                 )
             }
         };
-        let settings = self.wanted.settings.over(&kept);
-        let speed = settings
+        carried.settings = self.wanted.settings.over(&carried.settings);
+        let speed = carried
+            .settings
             .speed()
             .map_err(|error| RunError::Invalid(error.to_string()))?;
         let blank = snapshot.is_none();
@@ -400,7 +401,7 @@ impl<H: Hosts> Reconciler<H> {
             });
         }
         let who = &self.overlay.who;
-        let mut tags = tags::volume(&self.drive, who, base, blank, uuid, &settings);
+        let mut tags = tags::volume(&self.drive, who, base, blank, uuid, &carried);
         if let Source::Throwaway(..) = from {
             tags.extend(tags::throwaway(&who.session));
         }

@@ -1,5 +1,7 @@
 //! Tags are parsed as they were written, and invalid ones are not skipped.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::*;
@@ -19,7 +21,8 @@ fn demo() -> DriveName {
 fn a_new_volume_reads_back_as_it_was_written() {
     let settings = Settings::new(Some("jupyter"), None, Some(8));
     let uuid = Uuid::from_bytes(*b"0123456789abcdef");
-    let tags = volume(&demo(), &who(), Generation(4), false, Some(uuid), &settings);
+    let carried = settings.clone().into();
+    let tags = volume(&demo(), &who(), Generation(4), false, Some(uuid), &carried);
     assert_eq!(
         read_volume(&tags),
         Ok(VolumeTags::Drive {
@@ -52,9 +55,9 @@ fn every_thing_of_a_drive_says_whose_it_is() {
             Generation::EMPTY,
             true,
             None,
-            &Settings::default(),
+            &Carried::default(),
         ),
-        snapshot(&demo(), &who(), &op, &Settings::default()),
+        snapshot(&demo(), &who(), &op, &Carried::default()),
     ] {
         for (key, value) in [(NAME, "demo"), (DRIVE, "demo"), (SESSION, "s1")] {
             assert_eq!(tags.get(key).map(String::as_str), Some(value));
@@ -90,7 +93,7 @@ fn tags_that_make_no_sense_are_not_skipped() {
         Generation(4),
         false,
         None,
-        &Settings::default(),
+        &Carried::default(),
     );
     tags.insert(GENERATION.into(), "3".into());
     assert_eq!(read_volume(&tags).unwrap_err().tag, GENERATION);
@@ -118,7 +121,7 @@ fn a_snapshot_reads_back_as_it_was_written() {
             uuid: Some(Uuid::from_bytes([7; 16])),
             number: u32::from(kind == SnapshotKind::Checkpoint),
         };
-        let tags = snapshot(&demo(), &who(), &own, &Settings::default());
+        let tags = snapshot(&demo(), &who(), &own, &Carried::default());
         assert_eq!(read_snapshot(&tags), Ok(own));
     }
 }
@@ -142,8 +145,8 @@ fn what_was_adopted_is_a_generation_of_its_own_with_no_tag_of_the_original() {
 
 #[test]
 fn what_is_thrown_away_is_no_volume_of_the_drive_and_none_of_those_is_that() {
-    let settings = Settings::default();
-    let made = |blank| volume(&demo(), &who(), Generation(4), blank, None, &settings);
+    let carried = Carried::default();
+    let made = |blank| volume(&demo(), &who(), Generation(4), blank, None, &carried);
     let mut thrown = made(false);
     thrown.extend(throwaway(&who().session));
     assert_eq!(
@@ -241,9 +244,9 @@ fn tags_of_the_accounts_own_travel_with_the_settings_as_far_as_there_is_room() {
     assert_eq!(Settings::read(&given(0, 40)).own_tags(), given(0, OWN_MOST));
 }
 
-#[test]
-fn the_accounts_own_tags_and_all_of_xdrives_are_no_more_than_a_resource_may_have() {
-    let mut keys = std::collections::BTreeSet::new();
+/// The keys of xdrive's tags that the source of this room and of the calls names.
+pub(super) fn keys_in_source() -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
     let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut folders = vec![top.join("drive"), top.join("ec2")];
     while let Some(folder) = folders.pop() {
@@ -256,10 +259,18 @@ fn the_accounts_own_tags_and_all_of_xdrives_are_no_more_than_a_resource_may_have
             let text = std::fs::read_to_string(path).unwrap();
             let named = text.split("\"xdrive:").skip(1);
             let named = named.filter_map(|rest| rest.split('"').next());
-            let is_key = |key: &&str| key.bytes().all(|it| it.is_ascii_lowercase() || it == b'-');
-            keys.extend(named.filter(is_key).map(str::to_owned));
+            let is_key = |key: &&str| {
+                !key.is_empty() && key.bytes().all(|it| it.is_ascii_lowercase() || it == b'-')
+            };
+            keys.extend(named.filter(is_key).map(|key| format!("xdrive:{key}")));
         }
     }
+    keys
+}
+
+#[test]
+fn the_accounts_own_tags_and_all_of_xdrives_are_no_more_than_a_resource_may_have() {
+    let keys = keys_in_source();
     // All of them, though no resource has all, and the name.
     let own = keys.len() + 1;
     assert!(own > 25, "{keys:?}");

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    AMI, ARCH, BASE, BLANK, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, Identity, KIND, NAME,
-    NUMBER, OP, OWNER, SESSION, Settings, SnapshotKind, SnapshotTags, UNTIL, UUID,
+    AMI, ARCH, BASE, BLANK, Carried, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, Identity, KIND,
+    NAME, NUMBER, OP, OWNER, SESSION, SnapshotKind, SnapshotTags, UNTIL, UUID,
 };
 use crate::ec2::{Arch, Tags};
 use crate::ids::{DriveName, Generation, Uuid};
@@ -71,7 +71,7 @@ pub fn root(drive: &DriveName, who: &Identity) -> Tags {
 }
 
 /// A new volume's tags. `base` is its snapshot's generation, or [`Generation::EMPTY`]; `blank` is
-/// whether it is created empty; `uuid` is its snapshot's.
+/// whether it is created empty; `uuid` and `carried` are its snapshot's.
 #[must_use]
 pub fn volume(
     drive: &DriveName,
@@ -79,7 +79,7 @@ pub fn volume(
     base: Generation,
     blank: bool,
     uuid: Option<Uuid>,
-    settings: &Settings,
+    carried: &Carried,
 ) -> Tags {
     let mut tags = common(drive, who);
     tags.extend(uuid.map(identified).unwrap_or_default());
@@ -88,21 +88,16 @@ pub fn volume(
     if blank {
         tags.insert(BLANK.to_owned(), "yes".to_owned());
     }
-    tags.extend(settings.tags());
+    tags.extend(carried.tags());
     tags
 }
 
-/// A snapshot's tags; `settings` are its volume's.
+/// A snapshot's tags; `carried` are its volume's.
 #[must_use]
-pub fn snapshot(
-    drive: &DriveName,
-    who: &Identity,
-    own: &SnapshotTags,
-    settings: &Settings,
-) -> Tags {
+pub fn snapshot(drive: &DriveName, who: &Identity, own: &SnapshotTags, carried: &Carried) -> Tags {
     let mut tags = common(drive, who);
     tags.extend(written(own));
-    tags.extend(settings.tags());
+    tags.extend(carried.tags());
     tags
 }
 

@@ -10,7 +10,7 @@ use crate::drive::observed::Observed;
 use crate::drive::overlay::{Overlay, Sweep};
 use crate::drive::proof::{DeletionGrounds, FailedSnapshot, PruningGrounds, TerminationGrounds};
 use crate::drive::stuck::Head;
-use crate::drive::tags::{self, Identity, Settings, SnapshotTags};
+use crate::drive::tags::{self, Carried, Identity, SnapshotTags};
 use crate::drive::{Contact, Timing};
 use crate::ec2::{
     Instance, InstanceState, Market, Snapshot, SnapshotState, Volume, VolumeState, Zone,
@@ -91,7 +91,7 @@ fn an_instance() -> Instance {
 }
 
 fn a_volume() -> Volume {
-    let settings = Settings::default();
+    let carried = Carried::default();
     Volume {
         id: volume(),
         state: VolumeState::Available,
@@ -100,7 +100,7 @@ fn a_volume() -> Volume {
         created: Timestamp::UNIX_EPOCH,
         snapshot: None,
         attachment: None,
-        tags: tags::volume(&demo(), &who(), Generation::EMPTY, true, None, &settings),
+        tags: tags::volume(&demo(), &who(), Generation::EMPTY, true, None, &carried),
     }
 }
 
@@ -120,7 +120,7 @@ fn a_snapshot(state: SnapshotState) -> Snapshot {
         full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
-        tags: tags::snapshot(&demo(), &who(), &own, &Settings::default()),
+        tags: tags::snapshot(&demo(), &who(), &own, &Carried::default()),
     }
 }
 

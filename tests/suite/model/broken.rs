@@ -4,7 +4,7 @@
 use xdrive::clock::BootTime;
 use xdrive::drive::observed::{Observed, SeenSnapshot, SeenThrowaway, SeenVolume};
 use xdrive::drive::overlay::Sweep;
-use xdrive::drive::tags::{self, Settings, SnapshotKind, SnapshotTags};
+use xdrive::drive::tags::{self, Carried, SnapshotKind, SnapshotTags};
 use xdrive::drive::{Client, Contact, CopyOrder, Goal, HostView, Timing};
 use xdrive::ec2::{self, Snapshot, SnapshotState};
 use xdrive::host::Mounted;
@@ -274,7 +274,7 @@ impl Broken {
                 ..own
             };
             let who = values::who(0);
-            snapshot.tags = tags::snapshot(values::drive(), &who, &own, &Settings::default());
+            snapshot.tags = tags::snapshot(values::drive(), &who, &own, &Carried::default());
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use xdrive::clock::{BootTime, Clock};
-use xdrive::drive::tags::{self, Identity, Leaving, Settings, SnapshotKind, SnapshotTags};
+use xdrive::drive::tags::{self, Carried, Identity, Leaving, SnapshotKind, SnapshotTags};
 use xdrive::drive::{CopyOrder, CopySource};
 use xdrive::ec2;
 use xdrive::ids::{DriveAt, DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
@@ -152,7 +152,7 @@ fn thrown(by: Option<u8>) -> ec2::Tags {
 pub(super) fn volume(id: u8, record: &Volume) -> ec2::Volume {
     let base = generation(record.base);
     let by = who(record.session);
-    let mut tags = tags::volume(drive(), &by, base, record.blank, None, &Settings::default());
+    let mut tags = tags::volume(drive(), &by, base, record.blank, None, &Carried::default());
     if record.generation != record.base {
         tags.extend(tags::raised(&by, generation(record.generation)));
     }
@@ -186,7 +186,7 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         uuid: None,
         number: record.number.into(),
     };
-    let mut tags = tags::snapshot(drive(), &who(0), &own, &Settings::default());
+    let mut tags = tags::snapshot(drive(), &who(0), &own, &Carried::default());
     let leaving = record.mark.map(|mark| match mark {
         Mark::Deleting => Leaving::Deleted,
         Mark::Renaming => Leaving::Renamed(other_name()),
@@ -226,7 +226,7 @@ pub(super) fn copy_order(original: Original) -> CopyOrder {
         uuid: None,
         number: 0,
     };
-    let of = tags::snapshot(&other_name(), &who(0), &own, &Settings::default());
+    let of = tags::snapshot(&other_name(), &who(0), &own, &Carried::default());
     let from = DriveAt {
         name: other_name(),
         generation: Some(generation),

@@ -213,7 +213,7 @@ fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_t
             full_size: None,
             started: "2026-11-22T10:00:00Z".parse().unwrap(),
             message: String::new(),
-            tags: tags::snapshot(&"demo".parse().unwrap(), &who, &own, &settings),
+            tags: tags::snapshot(&"demo".parse().unwrap(), &who, &own, &settings.into()),
         }
     };
     let after = |seconds| Reread {

@@ -8,7 +8,7 @@ use crate::drive::observed::{Observed, SeenInstance, SeenThrowaway, SeenVolume};
 use crate::drive::plan::{Done, Goal, Next, orphans};
 use crate::drive::proof::{DeletionGrounds, Reread};
 use crate::drive::stuck::{Head, Why};
-use crate::drive::tags::{self, Identity, Settings, SnapshotKind, SnapshotTags};
+use crate::drive::tags::{self, Carried, Identity, SnapshotKind, SnapshotTags};
 use crate::ec2::{self, AttachmentState, InstanceState, SnapshotState, VolumeState, Zone};
 use crate::host::Mounted;
 use crate::ids::{Generation, SessionId};
@@ -267,8 +267,8 @@ fn one_whose_snapshot_is_gone_is_kept_and_in_nobodys_way() {
 /// The volume of [`thrown`], as EC2 has it.
 fn in_ec2(generation: u64, is_thrown_away: bool) -> ec2::Volume {
     let who = Identity::new(mine(), "me".into());
-    let (drive, settings) = ("demo".parse().unwrap(), Settings::default());
-    let mut tags = tags::volume(&drive, &who, Generation(4), false, None, &settings);
+    let (drive, carried) = ("demo".parse().unwrap(), Carried::default());
+    let mut tags = tags::volume(&drive, &who, Generation(4), false, None, &carried);
     if generation > 4 {
         tags.extend(tags::raised(&who, Generation(generation)));
     }
@@ -304,7 +304,7 @@ fn origin(number: u8, state: SnapshotState) -> ec2::Snapshot {
         full_size: None,
         started: Timestamp::UNIX_EPOCH,
         message: String::new(),
-        tags: tags::snapshot(&"demo".parse().unwrap(), &who, &own, &Settings::default()),
+        tags: tags::snapshot(&"demo".parse().unwrap(), &who, &own, &Carried::default()),
     }
 }
 
