@@ -144,7 +144,9 @@ impl Ingress {
     /// The ingress of `owner`'s laptop with this key; in the VPC of `subnet`, else in the default
     /// one.
     pub(crate) fn new(
-        (ec2, clock, report): (Ec2, Clock, Report),
+        ec2: Ec2,
+        clock: Clock,
+        report: Report,
         owner: &str,
         key: &UserKey,
         subnet: Option<Subnet>,

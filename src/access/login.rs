@@ -370,8 +370,8 @@ mod tests {
             cidrs: vec!["203.0.113.7".parse().unwrap()],
             ..Reach::default()
         };
-        let with = (ec2.clone(), clock.clone(), report.clone());
-        let ingress = Ingress::new(with, "ada", &key, None, reach);
+        let (with, by) = (ec2.clone(), clock.clone());
+        let ingress = Ingress::new(with, by, report.clone(), "ada", &key, None, reach);
         let mut login = Login::new(key, ingress, ec2, clock);
         let mut host = host(None, Some("127.0.0.1"), None);
         host.groups = vec!["sg-0abc".parse().unwrap()];
@@ -404,9 +404,10 @@ mod tests {
                 cidrs: vec![cidr.parse().unwrap()],
                 ..Reach::default()
             };
-            let with = (ec2.clone(), Clock::system(), Report::in_memory());
-            let ingress = Ingress::new(with, "ada", &key, None, reach);
-            Login::new(key, ingress, ec2.clone(), Clock::system())
+            let (clock, report) = (Clock::system(), Report::in_memory());
+            let (with, by) = (ec2.clone(), clock.clone());
+            let ingress = Ingress::new(with, by, report, "ada", &key, None, reach);
+            Login::new(key, ingress, ec2.clone(), clock)
         };
         let mut host = host(Some("127.0.0.1"), None, None);
         let mut first = laptop("one", "203.0.113.7");

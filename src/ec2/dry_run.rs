@@ -18,7 +18,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use super::blocks;
 use super::change::tagged;
 use super::group::permission;
-use super::{Cidr, Ec2, Error, Instance, Kind, LaunchOrder, Market, Tags, Zone};
+use super::{Cidr, Ec2, Error, Instance, Kind, LaunchOrder, Market, Rule, RuleSource, Tags, Zone};
 use crate::ids::{GroupId, SnapshotId, VolumeId};
 
 /// The result of a dry run.
@@ -114,15 +114,15 @@ impl Ec2 {
             }
             "AuthorizeSecurityGroupIngress" => {
                 let request = ec2.authorize_security_group_ingress().group_id(group?);
-                tried!(request.ip_permissions(permission(nobody(), None)))
+                tried!(request.ip_permissions(permission(&nobody(), None)))
             }
             "RevokeSecurityGroupIngress" => {
                 let request = ec2.revoke_security_group_ingress().group_id(group?);
-                tried!(request.ip_permissions(permission(nobody(), None)))
+                tried!(request.ip_permissions(permission(&nobody(), None)))
             }
             "UpdateSecurityGroupRuleDescriptionsIngress" => {
                 let request = ec2.update_security_group_rule_descriptions_ingress();
-                let rule = permission(nobody(), Some("a dry run"));
+                let rule = permission(&nobody(), Some("a dry run"));
                 tried!(request.group_id(group?).ip_permissions(rule))
             }
             "CreateSecurityGroup" => {
@@ -229,9 +229,14 @@ fn launch(targets: &DryRunTargets) -> LaunchOrder {
     }
 }
 
-/// An address for documentation, which no host has (RFC 5737).
-fn nobody() -> Cidr {
-    Cidr::one(IpAddr::from([192, 0, 2, 1]))
+/// A rule for an address of documentation, which no host has (RFC 5737).
+fn nobody() -> Rule {
+    Rule {
+        protocol: "tcp".to_owned(),
+        ports: Some((22, 22)),
+        from: RuleSource::Cidr(Cidr::one(IpAddr::from([192, 0, 2, 1]))),
+        description: String::new(),
+    }
 }
 
 fn outcome<T, E>(call: &'static str, answer: Result<T, SdkError<E, HttpResponse>>) -> DryRun

@@ -71,7 +71,7 @@ pub use describe::Encryption;
 pub use dry_run::{DryRun, DryRunTargets};
 pub use error::{Error, Kind};
 pub use experiment::{Injection, NoExperiment, State};
-pub use group::{Group, Rule};
+pub use group::{Group, Rule, RuleSource};
 pub use model::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
     SnapshotState, Tags, Volume, VolumeState, Zone,

@@ -283,7 +283,9 @@ impl Drive {
             news: sender,
         };
         let ingress = Ingress::new(
-            (ec2.clone(), clock.clone(), self.report.clone()),
+            ec2.clone(),
+            clock.clone(),
+            self.report.clone(),
             &self.identity.owner,
             &key,
             subnet,

@@ -16,9 +16,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::Plan;
 use crate::drive::{HostError, tags};
-use crate::ec2::{self, Cidr, Group, Kind, Rule};
+use crate::ec2::{self, Cidr, Group, Kind, Rule, RuleSource};
 use crate::ids::{GroupId, VpcId};
 use crate::retry::retry;
+
+/// The port of SSH, which every rule of xdrive's is about.
+const PORT: i32 = 22;
 
 /// The first word of a description.
 const MARK: &str = "xdrive";
@@ -65,16 +68,11 @@ impl Plan {
             return Ok(authorized);
         }
         let now = self.clock.now();
-        let is_unwanted = |rule: &&Rule| {
-            laptop(&rule.description) == Some(&self.laptop) && !from.contains(&rule.from)
-        };
+        let is_unwanted = |rule: &&Rule| laptop(rule) == Some(&self.laptop) && !is_for(rule, from);
         let mut unwanted: Vec<&Rule> = group.rules.iter().filter(is_unwanted).collect();
-        let is_there = |cidr: &&Cidr| group.rules.iter().any(|rule| rule.from == **cidr);
+        let is_there = |cidr: &&Cidr| group.rules.iter().any(|rule| range(rule) == Some(**cidr));
         for cidr in from.iter().filter(|cidr| !is_there(cidr)) {
-            let rule = Rule {
-                from: *cidr,
-                description: describe(&self.laptop, now),
-            };
+            let rule = ssh(*cidr, describe(&self.laptop, now));
             match self.add(&group.id, &rule).await {
                 Err(error) if error.code == FULL && !unwanted.is_empty() => {
                     self.revoke(group, &unwanted, &mut authorized).await;
@@ -100,16 +98,16 @@ impl Plan {
         now: Timestamp,
         authorized: &mut Authorized,
     ) -> Result<(), ec2::Error> {
-        for rule in group.rules.iter().filter(|rule| from.contains(&rule.from)) {
-            let Some(laptop) = laptop(&rule.description) else {
+        for rule in group.rules.iter().filter(|rule| is_for(rule, from)) {
+            let Some(laptop) = laptop(rule) else {
                 continue;
             };
             if date(&rule.description).is_some_and(|date| now.duration_since(date) <= RENEWED) {
                 continue;
             }
             let renewed = Rule {
-                from: rule.from,
                 description: describe(laptop, now),
+                ..rule.clone()
             };
             match self.ec2.describe_rule(&group.id, &renewed).await {
                 Ok(true) => {}
@@ -139,7 +137,7 @@ impl Plan {
 
     async fn revoke(&self, group: &Group, rules: &[&Rule], authorized: &mut Authorized) {
         for rule in rules {
-            if let Err(error) = self.ec2.revoke(&group.id, rule.from).await {
+            if let Err(error) = self.ec2.revoke(&group.id, rule).await {
                 let warning = format!("{} still lets {} in: {error}", label(group), rule.from);
                 authorized.warnings.push(warning);
             }
@@ -161,7 +159,6 @@ impl Plan {
                 name: name.clone(),
                 vpc: vpc.clone(),
                 rules: Vec::new(),
-                has_other_rules: false,
                 tags,
             });
         }
@@ -196,14 +193,40 @@ pub(super) fn is_allowed(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || " ._-:/()#,@[]+=&;{}!$*".contains(letter)
 }
 
+/// The rule by which `from` may reach port 22.
+pub(super) fn ssh(from: Cidr, description: String) -> Rule {
+    Rule {
+        protocol: "tcp".to_owned(),
+        ports: Some((PORT, PORT)),
+        from: RuleSource::Cidr(from),
+        description,
+    }
+}
+
+/// The range that a rule lets reach port 22, if it is about that and nothing else.
+fn range(rule: &Rule) -> Option<Cidr> {
+    match rule.from {
+        RuleSource::Cidr(from) if rule.protocol == "tcp" && rule.ports == Some((PORT, PORT)) => {
+            Some(from)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a rule lets one of these ranges reach port 22.
+fn is_for(rule: &Rule, from: &[Cidr]) -> bool {
+    range(rule).is_some_and(|range| from.contains(&range))
+}
+
 /// A rule's description: its laptop and date.
 pub(super) fn describe(laptop: &str, now: Timestamp) -> String {
     format!("{MARK} {laptop} {now:.0}")
 }
 
-/// The laptop that a rule is for, if it is one of xdrive's.
-pub(crate) fn laptop(description: &str) -> Option<&str> {
-    let mut words = description.split(' ');
+/// The laptop that a rule is for, if it is one of xdrive's: of port 22, from a range.
+pub(crate) fn laptop(rule: &Rule) -> Option<&str> {
+    range(rule)?;
+    let mut words = rule.description.split(' ');
     words.next().filter(|mark| *mark == MARK)?;
     words.next().filter(|laptop| laptop.starts_with("SHA256:"))
 }
@@ -224,8 +247,8 @@ fn date(description: &str) -> Option<Timestamp> {
 /// `since`, however long the session lasts; the rest of the day is for clocks that differ. A
 /// session that logs in by such a rule right now, or could not renew its date, keeps its connection
 /// and makes the rule again at the next login.
-pub(crate) fn is_unused_since(description: &str, since: Timestamp) -> bool {
-    let date = date(description).filter(|_| laptop(description).is_some());
+pub(crate) fn is_unused_since(rule: &Rule, since: Timestamp) -> bool {
+    let date = date(&rule.description).filter(|_| laptop(rule).is_some());
     date.is_some_and(|date| since.duration_since(date) > STAYS)
 }
 
@@ -233,32 +256,53 @@ pub(crate) fn is_unused_since(description: &str, since: Timestamp) -> bool {
 mod tests {
     use super::*;
 
+    fn rule(description: &str) -> Rule {
+        ssh("203.0.113.7".parse().unwrap(), description.to_owned())
+    }
+
     #[test]
     fn a_rule_names_its_laptop_in_letters_that_ec2_allows() {
         let now = "2026-11-21T12:00:00.123Z".parse().unwrap();
         let text = describe("SHA256:AbC+/0123456789", now);
         assert_eq!(text, "xdrive SHA256:AbC+/0123456789 2026-11-21T12:00:00Z");
         assert!(text.chars().all(is_allowed), "{text}");
-        assert_eq!(laptop(&text), Some("SHA256:AbC+/0123456789"));
+        let own = rule(&text);
+        assert_eq!(laptop(&own), Some("SHA256:AbC+/0123456789"));
         for other in ["", "office", "xdrive", "xdrive office", "SHA256:AbC"] {
-            assert_eq!(laptop(other), None, "{other}");
+            assert_eq!(laptop(&rule(other)), None, "{other}");
+        }
+        // Nor is a rule for a laptop that lets in anything but a range to port 22.
+        let ports = Some((22, 2049));
+        let other_ports = Rule {
+            ports,
+            ..own.clone()
+        };
+        let from = RuleSource::Group("sg-0abc".parse().unwrap());
+        let of_group = Rule {
+            from,
+            ..own.clone()
+        };
+        let protocol = "-1".to_owned();
+        let of_all = Rule { protocol, ..own };
+        for other in [other_ports, of_group, of_all] {
+            assert_eq!(laptop(&other), None, "{other:?}");
         }
     }
 
     #[test]
     fn a_rule_is_of_nobody_whose_date_is_a_day_before_what_uses_its_group() {
         let at = |text: &str| -> Timestamp { text.parse().unwrap() };
-        let rule = describe("SHA256:AbC", at("2026-11-20T11:00:00Z"));
-        assert!(is_unused_since(&rule, at("2026-11-21T12:00:00Z")));
-        assert!(!is_unused_since(&rule, at("2026-11-21T10:00:00Z")));
-        assert!(!is_unused_since(&rule, at("2026-11-19T12:00:00Z")));
+        let old = rule(&describe("SHA256:AbC", at("2026-11-20T11:00:00Z")));
+        assert!(is_unused_since(&old, at("2026-11-21T12:00:00Z")));
+        assert!(!is_unused_since(&old, at("2026-11-21T10:00:00Z")));
+        assert!(!is_unused_since(&old, at("2026-11-19T12:00:00Z")));
         // Without a date, or not xdrive's.
         let launched = at("2027-01-01T00:00:00Z");
         for other in [
             "xdrive SHA256:AbC",
             "office SHA256:AbC 2026-11-20T11:00:00Z",
         ] {
-            assert!(!is_unused_since(other, launched), "{other}");
+            assert!(!is_unused_since(&rule(other), launched), "{other}");
         }
     }
 

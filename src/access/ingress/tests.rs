@@ -7,12 +7,12 @@ use std::net::Ipv4Addr;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::rules::STAYS;
+use super::rules::{STAYS, ssh};
 use super::*;
 use crate::cloud::folder;
 use crate::drive::pools::image_of;
 use crate::ec2::loopback::{after_a_call, answering};
-use crate::ec2::{Arch, Kind, LaunchOrder, Market, Rule, Tags};
+use crate::ec2::{Arch, Kind, LaunchOrder, Market, Tags};
 use crate::local::plane::PaperPlane;
 use crate::local::{Fault, Local, OpenOptions, Settings};
 use crate::ssh::ProxyCommand;
@@ -57,8 +57,8 @@ impl Town {
     fn ingress_with(&self, owner: &str, laptop: &str, reach: Reach) -> Ingress {
         let key = UserKey::open_or_create(&self.dir.path().join(laptop)).unwrap();
         let clock = self.local.clock().clone();
-        let with = (self.ec2.clone(), clock, self.report.clone());
-        Ingress::new(with, owner, &key, None, reach)
+        let (ec2, report) = (self.ec2.clone(), self.report.clone());
+        Ingress::new(ec2, clock, report, owner, &key, None, reach)
     }
 
     async fn launch(&self, groups: Vec<GroupId>) -> Instance {
@@ -128,10 +128,7 @@ async fn the_first_launch_makes_group_and_rule_and_the_next_finds_them() {
     assert_eq!(group.name, group_name(ADA));
     let rule = &group.rules[0];
     assert_eq!(rule.from.to_string(), "203.0.113.7/32");
-    assert_eq!(
-        laptop(&rule.description),
-        Some(ingress.plan.laptop.as_str())
-    );
+    assert_eq!(laptop(rule), Some(ingress.plan.laptop.as_str()));
     assert!(
         rule.description.ends_with(" 2026-11-21T12:00:00Z"),
         "{rule:?}"
@@ -331,7 +328,8 @@ async fn a_host_in_groups_that_no_xdrive_made_is_not_touched() {
     open(&mut ingress, &host, AT).await;
     let vpc = town.ec2.default_vpc().await.unwrap().unwrap();
     let default = town.ec2.group_named("default", &vpc).await.unwrap();
-    assert_eq!(default.unwrap().rules, []);
+    let rules = default.unwrap().rules;
+    assert!(rules.iter().all(|rule| laptop(rule).is_none()), "{rules:?}");
     assert_eq!(town.group(ADA).await, None);
 }
 

@@ -39,9 +39,8 @@ pub(super) async fn cleanup(
     let mut accounts = Vec::new();
     for group in ec2.groups_of(owner).await? {
         let since = ec2.group_used_since(&group.id).await?;
-        let is_gone = |rule: &&Rule| {
-            since.is_some_and(|since| ingress::is_unused_since(&rule.description, since))
-        };
+        let is_gone =
+            |rule: &&Rule| since.is_some_and(|since| ingress::is_unused_since(rule, since));
         let gone: Vec<&Rule> = group.rules.iter().filter(is_gone).collect();
         if since.is_none() || !gone.is_empty() {
             accounts.push(account(ec2, &group, &gone, dry_run).await);
@@ -81,9 +80,9 @@ async fn clear(
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
     const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
-    let is_own = |rule: &&Rule| ingress::laptop(&rule.description).is_some();
+    let is_own = |rule: &&Rule| ingress::laptop(rule).is_some();
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
-    let has_others = group.has_other_rules || own.len() < group.rules.len();
+    let has_others = own.len() < group.rules.len();
     if dry_run {
         steps.extend(own.iter().copied().map(line));
         if has_others {
@@ -99,7 +98,7 @@ async fn clear(
         return Ok("gone");
     }
     for rule in own {
-        ec2.revoke(&group.id, rule.from).await?;
+        ec2.revoke(&group.id, rule).await?;
         steps.push(line(rule));
     }
     Ok(KEPT)
@@ -120,7 +119,7 @@ async fn revoke(
 ) -> Result<&'static str, Error> {
     for rule in gone {
         if !dry_run {
-            ec2.revoke(&group.id, rule.from).await?;
+            ec2.revoke(&group.id, rule).await?;
         }
         steps.push(line(rule));
     }
@@ -149,7 +148,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::cloud::folder;
     use crate::drive::tags;
-    use crate::ec2::{LaunchOrder, Market, Tags};
+    use crate::ec2::{LaunchOrder, Market, RuleSource, Tags};
     use crate::ids::GroupId;
     use crate::local::plane::PaperPlane;
     use crate::local::{Fault, Local, OpenOptions, Settings};
@@ -195,17 +194,24 @@ mod tests {
         }
     }
 
+    fn rule(port: i32, from: &str, description: &str) -> Rule {
+        Rule {
+            protocol: "tcp".to_owned(),
+            ports: Some((port, port)),
+            from: RuleSource::Cidr(from.parse().unwrap()),
+            description: description.to_owned(),
+        }
+    }
+
     async fn group(ec2: &Ec2, owner: &str, name: &str, rules: &[(&str, &str)]) -> GroupId {
         let vpc = ec2.default_vpc().await.unwrap().unwrap();
         let tags = tags::group(owner);
         let made = ec2.create_group(name, "laptops", &vpc, &tags).await;
         let id = made.unwrap().unwrap();
         for (from, description) in rules {
-            let rule = Rule {
-                from: from.parse().unwrap(),
-                description: (*description).to_owned(),
-            };
-            ec2.authorize(&id, &rule).await.unwrap();
+            ec2.authorize(&id, &rule(22, from, description))
+                .await
+                .unwrap();
         }
         id
     }
@@ -230,11 +236,14 @@ mod tests {
         let busy = group(&ec2, ADA, "busy", &rules).await;
         let office = [("203.0.113.7/32", OWN), ("192.0.2.0/24", "office")];
         group(&ec2, ADA, "mixed", &office).await;
+        let served = group(&ec2, ADA, "served", &rules[..1]).await;
+        let nfs = rule(2049, "203.0.113.7/32", OWN);
+        ec2.authorize(&served, &nfs).await.unwrap();
         group(&ec2, "arn:aws:iam::000000000000:user/bob", "bob", &rules).await;
         ec2.launch(&order(&busy)).await.unwrap();
 
         let all = names(&ec2, ADA).await;
-        assert_eq!(all, ["busy 2", "idle 2", "mixed 2"]);
+        assert_eq!(all, ["busy 2", "idle 2", "mixed 2", "served 2"]);
         let foreseen = cleanup(&ec2, ADA, true).await.unwrap();
         assert_eq!(names(&ec2, ADA).await, all);
         let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
@@ -246,10 +255,10 @@ mod tests {
         assert!(!text.contains("busy"), "{text}");
 
         let done = cleanup(&ec2, ADA, false).await.unwrap();
-        assert_eq!(names(&ec2, ADA).await, ["busy 2", "mixed 1"]);
+        assert_eq!(names(&ec2, ADA).await, ["busy 2", "mixed 1", "served 1"]);
         let text: String = done.iter().map(|it| it.text("")).collect();
         assert!(text.contains(&format!("  deleted {idle}\n")), "{text}");
-        assert!(text.contains("unused, and kept"), "{text}");
+        assert_eq!(text.matches("unused, and kept").count(), 2, "{text}");
         assert_eq!(
             names(&ec2, "arn:aws:iam::000000000000:user/bob").await,
             ["bob 2"]

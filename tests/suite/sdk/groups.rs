@@ -1,6 +1,6 @@
 //! The network: the default VPC, subnets, security groups and their rules.
 
-use xdrive::ec2::{Kind, LaunchOrder, Rule, Zone};
+use xdrive::ec2::{Kind, LaunchOrder, Rule, RuleSource, Zone};
 use xdrive::ids::{GroupId, SubnetId, VpcId};
 use xdrive::local::{Fault, Preset};
 
@@ -9,7 +9,9 @@ use harness::evidence::may_terminate;
 
 fn rule(from: &str, description: &str) -> Rule {
     Rule {
-        from: from.parse().unwrap(),
+        protocol: "tcp".to_owned(),
+        ports: Some((22, 22)),
+        from: RuleSource::Cidr(from.parse().unwrap()),
         description: description.to_owned(),
     }
 }
@@ -42,7 +44,7 @@ async fn a_group_is_made_once_with_its_tags_and_found_by_name_and_by_owner() {
     let found = ec2.group_named("xdrive-ada*", &vpc).await.unwrap().unwrap();
     assert_eq!((&found.id, &found.vpc), (&id, &vpc));
     assert_eq!(found.tags["xdrive:owner"], "ada");
-    assert!(found.rules.is_empty() && !found.has_other_rules);
+    assert_eq!(found.rules, []);
     assert_eq!(ec2.group_named("xdrive", &vpc).await.unwrap(), None);
     let owned = ec2.groups_of("ada").await.unwrap();
     let mut owned: Vec<_> = owned.into_iter().map(|group| group.id).collect();
@@ -77,16 +79,15 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
         .unwrap();
     let found = ec2.group_named("laptops", &vpc).await.unwrap().unwrap();
     assert_eq!(found.rules, rules);
-    assert!(!found.has_other_rules);
 
-    for from in [rules[0].from, rules[0].from, rules[1].from, rules[1].from] {
-        ec2.revoke(&group, from).await.unwrap();
+    for rule in rules.iter().chain(&rules) {
+        ec2.revoke(&group, rule).await.unwrap();
     }
     let found = ec2.group_named("laptops", &vpc).await.unwrap().unwrap();
     assert_eq!(found.rules, []);
     ec2.delete_group(&group).await.unwrap();
     ec2.delete_group(&group).await.unwrap();
-    ec2.revoke(&group, rules[0].from).await.unwrap();
+    ec2.revoke(&group, &rules[0]).await.unwrap();
     let error = ec2.authorize(&group, &rules[0]).await.unwrap_err();
     assert_eq!(error.kind, Kind::NotFound, "{error}");
 }

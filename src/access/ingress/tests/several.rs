@@ -132,20 +132,14 @@ async fn a_reconnect_makes_a_rule_that_is_gone_again() {
     // Weeks over one connection, then gc on another laptop.
     sleep(Duration::from_hours(24 * 21)).await;
     let group = town.group(ADA).await.unwrap();
-    town.ec2
-        .revoke(&group.id, group.rules[0].from)
-        .await
-        .unwrap();
+    town.ec2.revoke(&group.id, &group.rules[0]).await.unwrap();
     open(&mut ingress, &host, AT).await;
     let made = descriptions(&town).await;
     assert!(made[0].ends_with(" 2026-12-12T12:00:00Z"), "{made:?}");
     // A rule that is revoked between the read and the renewal.
     sleep(Duration::from_hours(7)).await;
     let group = town.group(ADA).await.unwrap();
-    town.ec2
-        .revoke(&group.id, group.rules[0].from)
-        .await
-        .unwrap();
+    town.ec2.revoke(&group.id, &group.rules[0]).await.unwrap();
     let from = ["203.0.113.7".parse().unwrap()];
     let came = ingress.plan.authorize(&group, &from).await.unwrap();
     assert_eq!(came.made.len(), 1);
@@ -177,10 +171,7 @@ async fn somebody_elses_rule_in_the_group_is_left_alone() {
         .await
         .unwrap();
     let group = town.group(ADA).await.unwrap().id;
-    let office = Rule {
-        from: "192.0.2.0/24".parse().unwrap(),
-        description: "the office".to_owned(),
-    };
+    let office = ssh("192.0.2.0/24".parse().unwrap(), "the office".to_owned());
     town.ec2.authorize(&group, &office).await.unwrap();
     a_day().await;
     town.ingress(ADA, "one", &["198.51.100.1"])
