@@ -1,6 +1,6 @@
 //! `xdrive gc`: finishes what killed, lost and forgotten sessions left, and lists the rest.
 //!
-//! Goes over all drives of this owner in this region, found by tags. Each is saved by the same loop
+//! Goes over all drives of the caller in this region, found by tags. Each is saved by the same loop
 //! that every session ends with, so nothing here decides what may be destroyed. A drive in use is
 //! left alone: one whose host has a client or a lease that lasts. What cannot be finished, or needs
 //! a choice (forks, tags that cannot be parsed, root disks without an instance), is listed with its
@@ -19,7 +19,7 @@ use super::list::Entry;
 use super::{Context, flags};
 use crate::cloud::Cloud;
 use crate::config::quantity::{self, Invalid};
-use crate::drive::tags;
+use crate::drive::tags::{self, Identity};
 use crate::ec2::{self, Instance, InstanceState, Ownership, Tags, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -107,7 +107,7 @@ async fn gc(args: &Args, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure
         report: Report::stderr(),
         json: args.json,
     };
-    let owner = cloud.identity().await?.owner;
+    let Identity { owner, caller, .. } = cloud.identity().await?;
     let (mut instances, mut volumes, snapshots) = cloud.ec2.everything().await?;
     // What is gone is listed for an hour, with its tags: nothing of such a drive is left.
     instances.retain(|it| it.state != InstanceState::Terminated);
@@ -117,7 +117,7 @@ async fn gc(args: &Args, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure
     let all: Vec<&Tags> = all
         .chain(snapshots.iter().map(|thing| &thing.tags))
         .collect();
-    let names = drives(&all, &owner, args.drive.as_ref());
+    let names = drives(&all, &caller, args.drive.as_ref());
     if let (Some(drive), true) = (&args.drive, names.is_empty()) {
         return Err(Failure::no_drive(drive, &cloud.command));
     }
@@ -222,15 +222,15 @@ async fn finish_drive(
     })
 }
 
-/// The names of this owner's drives, in order, and of those whose owner is this one's role without
+/// The names of this caller's drives, in order, and of those whose owner is the caller's role without
 /// a session name.
-fn drives(all: &[&Tags], owner: &str, only: Option<&DriveName>) -> BTreeMap<String, Ownership> {
+fn drives(all: &[&Tags], caller: &str, only: Option<&DriveName>) -> BTreeMap<String, Ownership> {
     let mut known: BTreeMap<String, Vec<Ownership>> = BTreeMap::new();
     for tags in all {
         let name = tags.get(tags::DRIVE);
         let name = name.filter(|name| only.is_none_or(|only| only.as_str() == *name));
         if let Some(name) = name {
-            let ownership = Ownership::from_tag(tags::owner(tags), owner);
+            let ownership = Ownership::from_tag(tags::owner(tags), caller);
             known.entry(name.clone()).or_default().push(ownership);
         }
     }

@@ -162,12 +162,12 @@ fn shown(listed: &[(DriveName, Listed)], args: &Args, cloud: &Cloud) -> Result<u
 
 /// The drives that are up, and are the caller's or, where they are `shared`, anybody's.
 async fn up(cloud: &Cloud, shared: bool) -> Result<BTreeSet<DriveName>, Failure> {
-    let owner = cloud.ec2.owner().await?;
+    let caller = cloud.ec2.owner().await?;
     let (instances, _, _) = cloud.ec2.everything().await?;
     let live = instances.iter().filter(|instance| instance.state.is_live());
     let own = live.filter(|instance| {
         let whose = tags::owner(&instance.tags);
-        shared || whose.is_empty() || Ownership::from_tag(whose, &owner) == Ownership::Own
+        shared || whose.is_empty() || Ownership::from_tag(whose, &caller) == Ownership::Own
     });
     let names = own.filter_map(|instance| instance.tags.get(tags::DRIVE)?.parse().ok());
     Ok(names.collect())
