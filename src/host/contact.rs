@@ -4,8 +4,6 @@
 //! Owns the parsing only: facts in, a [`HostState`] out. A fact that this version cannot parse is
 //! an error, never a guess.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 
 use super::client_lock::{Role, notice};
@@ -13,17 +11,13 @@ use super::facts::{Facts, ScriptError};
 use super::room::Room;
 use crate::ids::VolumeId;
 
-/// The state of a host. Only the tests of the scripts read `booted`, `unmounted` and `lease`: a
-/// session acts on no boot, sets the lease itself, and has `unmounted` as an event of its client lock.
+/// The state of a host, as far as a session acts on it: the script prints more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
-    /// Whether its user data ran to the end.
-    pub booted: bool,
     /// Why it began to close, if it did: it will never mount or start anything again.
     pub closing: Option<String>,
-    /// Whether its drive was unmounted for good.
-    pub unmounted: bool,
-    /// The volume that was unmounted then; none if none was mounted since its system started.
+    /// The volume that was unmounted for good; none if none was, or none was mounted since its system
+    /// started.
     pub whole: Option<VolumeId>,
     /// The volume at the drive's mountpoint.
     pub mounted: Mounted,
@@ -33,8 +27,6 @@ pub struct HostState {
     pub attached: Option<String>,
     /// The roles and lines of all clients that are attached now, the lead included.
     pub clients: Vec<(Role, String)>,
-    /// The rest of the lease, in whole seconds; none if there was none since it booted.
-    pub lease: Option<Duration>,
     /// EC2's notice: the action and its time (as in [`super::HostEvent::Notice`]).
     pub notice: Option<(String, Timestamp)>,
     /// Whether it still has the launch key, which others may have read in its user data.
@@ -84,13 +76,12 @@ impl HostState {
             Some(volume) if facts.yes("frozen") => Mounted::Frozen(volume),
             Some(volume) => Mounted::Volume(volume),
         };
+        // Without it this is no answer of the script's.
         facts.require::<String>("booted")?;
         let owned = |key| facts.get(key).map(str::to_owned);
         let clients = facts.all("client").map(Role::parse);
         Ok(Self {
-            booted: facts.yes("booted"),
             closing: owned("closing"),
-            unmounted: facts.yes("unmounted"),
             whole: facts.optional("whole")?,
             mounted,
             launch_key: facts.yes("launch_key"),
@@ -99,7 +90,6 @@ impl HostState {
             clients: clients
                 .collect::<Option<_>>()
                 .ok_or_else(|| facts.garbled("client"))?,
-            lease: facts.optional("lease")?.map(Duration::from_secs),
             notice: match facts.get("notice") {
                 None => None,
                 Some(words) => Some(notice(words).ok_or_else(|| facts.garbled("notice"))?),
@@ -123,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn a_host_says_who_is_there_and_until_when() {
+    fn a_host_says_who_is_there() {
         let contact = read(
             "xdrive: booted=yes\nxdrive: attached=s1 me\nxdrive: client=lead s1 me\n\
-             xdrive: client=guest s2 you\nxdrive: lease=840\n\
+             xdrive: client=guest s2 you\n\
              xdrive: notice=terminate 2026-01-02T03:04:05Z\n",
         )
         .unwrap();
@@ -136,7 +126,6 @@ mod tests {
             contact.clients,
             clients.map(|(role, line)| (role, line.to_owned()))
         );
-        assert_eq!(contact.lease, Some(Duration::from_mins(14)));
         let (action, at) = contact.notice.unwrap();
         assert_eq!(
             (action.as_str(), at.to_string()),
@@ -146,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_an_error() {
-        for line in ["client=boss s1 me", "lease=long", "notice=terminate"] {
+        for line in ["client=boss s1 me", "notice=terminate"] {
             let error = read(&format!("xdrive: booted=yes\nxdrive: {line}\n")).unwrap_err();
             assert!(matches!(error, ScriptError::Garbled { .. }), "{line}");
         }

@@ -124,7 +124,8 @@ async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted
     assert_eq!(again.whole.as_ref(), volume);
     let (_, contact) = Host::contact(machine.ssh.clone()).await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("it's over"));
-    assert!(contact.unmounted && contact.mounted == Mounted::Nothing);
+    assert_eq!(contact.mounted, Mounted::Nothing);
+    assert!(machine.is_unmounted().await);
     assert_eq!(contact.whole.as_ref(), volume);
 }
 
@@ -200,9 +201,9 @@ async fn a_close_goes_on_when_its_caller_is_gone_and_is_taken_up_when_it_was_kil
         if let Some(kill) = kill {
             machine.sh(kill).await;
         }
-        assert!(!machine.host.look().await.unwrap().unmounted);
+        assert!(!machine.is_unmounted().await);
         let unmounted = async {
-            while !machine.host.look().await.unwrap().unmounted {
+            while !machine.is_unmounted().await {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

@@ -168,7 +168,7 @@ async fn only_shortly_after_a_run_the_lease_ends_within_a_minute() {
         ..Watch::default()
     };
     let machine = Machine::boot_with(FIRST_SIGN, watch).await;
-    let lease = async || machine.host.look().await.unwrap().lease.unwrap();
+    let lease = async || machine.lease_left().await.unwrap();
     let long = Duration::from_hours(2);
     machine.host.lease(long).await.unwrap();
     let run = "python3 -I -S /var/lib/xdrive/scripts/*/command.py \

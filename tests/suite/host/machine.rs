@@ -151,10 +151,9 @@ impl Machine {
             let console = plane.console(&instance).unwrap_or_default();
             panic!("{error}\n{}", String::from_utf8_lossy(&console))
         });
-        let (host, contact) = Host::contact(ssh.clone()).await.unwrap();
-        assert!(contact.booted);
+        let (host, _) = Host::contact(ssh.clone()).await.unwrap();
         clear.keep();
-        Self {
+        let machine = Self {
             plane,
             instance,
             up,
@@ -164,7 +163,9 @@ impl Machine {
             ssh,
             host,
             dir,
-        }
+        };
+        assert_eq!(machine.fact("booted").await.as_deref(), Some("yes"));
+        machine
     }
 
     /// Makes its metadata service answer `text` at `path`.
@@ -216,8 +217,9 @@ impl Machine {
                 && let Ok(output) = ssh.run(boot, b"").await
                 && output.status == 0
                 && output.stdout != before.as_bytes()
-                && let Ok((host, contact)) = Host::contact(ssh.clone()).await
-                && contact.booted
+                && let Ok(output) = ssh.run("[ -e /run/xdrive/booted ]", b"").await
+                && output.status == 0
+                && let Ok((host, _)) = Host::contact(ssh.clone()).await
             {
                 (self.ssh, self.host) = (ssh, host);
                 return;

@@ -7,6 +7,7 @@ mod clients;
 mod closing;
 mod commands;
 mod containers;
+mod facts;
 mod keys;
 mod lease;
 mod machine;

@@ -35,7 +35,7 @@ async fn next(hold: &mut ClientLock) -> HostEvent {
 async fn notice(machine: &Machine, text: &str) -> Duration {
     let began = Instant::now();
     machine.announce("spot/instance-action", text);
-    while !machine.host.look().await.unwrap().unmounted {
+    while !machine.is_unmounted().await {
         assert!(began.elapsed() < LIMIT, "still mounted");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -55,11 +55,11 @@ async fn a_host_that_is_reset_while_it_closes_says_that_it_unmounted_nothing() {
     let caller = Host::contact(machine.login().await).await.unwrap().0;
     let close = tokio::spawn(async move { caller.close("test").await });
     soon(async { while machine.host.look().await.unwrap().closing.is_none() {} }).await;
-    assert!(!machine.host.look().await.unwrap().unmounted);
+    assert!(!machine.is_unmounted().await);
     machine.reset().await;
     close.abort();
     // The watch closes it again, without anything to unmount.
-    soon(async { while !machine.host.look().await.unwrap().unmounted {} }).await;
+    soon(async { while !machine.is_unmounted().await {} }).await;
     let contact = machine.host.look().await.unwrap();
     assert_eq!(contact.closing.as_deref(), Some("test"));
     assert_eq!((contact.whole, contact.mounted), (None, Mounted::Nothing));
@@ -73,7 +73,7 @@ async fn an_abandoned_host_that_reboots_is_off_when_its_lease_is_over() {
     let mut machine = Machine::boot_with(Duration::from_mins(30), watch()).await;
     machine.host.lease(Duration::from_secs(20)).await.unwrap();
     machine.reboot().await;
-    assert_eq!(machine.host.look().await.unwrap().lease, None);
+    assert_eq!(machine.lease_left().await, None);
     // Half a minute at least, for a client that comes back.
     let took = machine.until_off(Duration::from_secs(80)).await;
     println!(
