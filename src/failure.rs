@@ -47,6 +47,12 @@ impl Exit {
     pub fn code(self) -> u8 {
         self as u8
     }
+
+    /// The worse of this exit and one that was before, if there was one: stuck needs a choice, any
+    /// other may pass by itself.
+    pub(crate) fn or_worse(self, before: Option<Self>) -> Self {
+        before.filter(|_| self != Self::Stuck).unwrap_or(self)
+    }
 }
 
 /// 128 and the signal's number, as shells have it.
@@ -367,6 +373,14 @@ mod tests {
             "One line of JSON, the last of standard error, where --json is given and the command fails.",
         );
         crate::report::schema::check::<Document>("error", title, description);
+    }
+
+    #[test]
+    fn stuck_outranks_what_may_pass_by_itself() {
+        assert_eq!(Exit::TryAgain.or_worse(None), Exit::TryAgain);
+        assert_eq!(Exit::Failed.or_worse(Some(Exit::TryAgain)), Exit::TryAgain);
+        assert_eq!(Exit::Stuck.or_worse(Some(Exit::TryAgain)), Exit::Stuck);
+        assert_eq!(Exit::Failed.or_worse(Some(Exit::Stuck)), Exit::Stuck);
     }
 
     #[test]

@@ -140,7 +140,7 @@ async fn gc(args: &Args, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure
             }
         };
         if let Some(failure) = &finished.failure {
-            worst = failures.print(worst, failure);
+            worst = Some(failures.print(worst, failure));
         }
         accounts.push(Account {
             drive: name,
@@ -162,7 +162,7 @@ async fn gc(args: &Args, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure
     let entries = match listing.await {
         Ok(Ok(entries)) => entries,
         Ok(Err(failure)) => {
-            worst = failures.print(worst, &failure);
+            worst = Some(failures.print(worst, &failure));
             Vec::new()
         }
         Err(end) => {
@@ -187,14 +187,14 @@ async fn gc(args: &Args, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure
             match groups::cleanup(&cloud.ec2, owner, args.dry_run).await {
                 Ok(finished) => groups.extend(finished),
                 Err(error) => {
-                    worst = failures.print(worst, &Failure::from(error));
+                    worst = Some(failures.print(worst, &Failure::from(error)));
                 }
             }
             asked = signals.asked();
         }
     }
     for failure in groups.iter_mut().filter_map(|group| group.failure.take()) {
-        worst = failures.print(worst, &Failure::from(failure));
+        worst = Some(failures.print(worst, &Failure::from(failure)));
     }
     let all = Accounts {
         drives: accounts,
@@ -277,20 +277,10 @@ struct Failures {
 
 impl Failures {
     /// Prints a failure. Returns the worst exit so far.
-    fn print(&self, worst: Option<Exit>, failure: &Failure) -> Option<Exit> {
+    fn print(&self, worst: Option<Exit>, failure: &Failure) -> Exit {
         let shown = failure.shown(self.json, failure.exit.code());
         self.report.print(&shown);
-        worse(worst, failure.exit)
-    }
-}
-
-/// The worse of two exits: stuck needs a choice, any other may pass by itself.
-pub(super) fn worse(known: Option<Exit>, new: Exit) -> Option<Exit> {
-    match known {
-        Some(Exit::Stuck) => known,
-        None => Some(new),
-        Some(_) if new == Exit::Stuck => Some(new),
-        Some(known) => Some(known),
+        failure.exit.or_worse(worst)
     }
 }
 
@@ -387,12 +377,5 @@ mod tests {
             ]
         );
         assert_eq!(drives(&all, ROLE, Some(&"his".parse().unwrap())).len(), 1);
-    }
-
-    #[test]
-    fn stuck_outranks_what_may_pass_by_itself() {
-        assert_eq!(worse(None, Exit::TryAgain), Some(Exit::TryAgain));
-        assert_eq!(worse(Some(Exit::TryAgain), Exit::Stuck), Some(Exit::Stuck));
-        assert_eq!(worse(Some(Exit::Stuck), Exit::Failed), Some(Exit::Stuck));
     }
 }

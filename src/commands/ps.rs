@@ -7,7 +7,6 @@ use serde::Serialize;
 use tokio::task::LocalSet;
 
 use super::flags::Reach;
-use super::gc::worse;
 use super::{Context, print};
 use crate::cloud::Cloud;
 use crate::drive::tags;
@@ -96,7 +95,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
         let mut worst = None;
         for failure in &failures {
             report::error(&failure.shown(args.json, failure.exit.code()));
-            worst = worse(worst, failure.exit);
+            worst = Some(failure.exit.or_worse(worst));
         }
         if listed.is_empty() && failures.is_empty() && !args.json {
             report::error("no drive is up");
