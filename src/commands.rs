@@ -19,6 +19,7 @@ pub mod list;
 pub mod local;
 pub mod log;
 pub mod logs;
+mod names;
 pub mod note;
 pub mod policy;
 pub mod ports;
@@ -39,8 +40,8 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::cloud::{Cloud, Place, Which};
-use crate::config::{self, Config, Names, Paths, Reach};
+use crate::cloud::{Cloud, Which};
+use crate::config::{self, Config, Paths, Reach};
 use crate::ec2::Account;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
@@ -49,6 +50,8 @@ use crate::report::{self, Text};
 use crate::session::Idle;
 use crate::ssh::UserKey;
 use crate::visit::Visitor;
+
+pub(crate) use names::Names;
 
 /// The part of the global flags that every command gets.
 #[derive(Debug)]
@@ -144,13 +147,6 @@ fn whole(drive: DriveName) -> DriveIn<DriveName> {
         drive,
         container: None,
     }
-}
-
-/// Where the names of this EC2's drives are kept for completions: an account's always, another's,
-/// which answers a shell in time, once a shell has asked for them.
-fn names(cloud: &Cloud, paths: &Paths) -> Option<Names> {
-    let names = Names::new(paths, &cloud.command);
-    (cloud.place == Place::Aws || names.are_kept()).then_some(names)
 }
 
 fn key(paths: &Paths) -> Result<UserKey, Failure> {

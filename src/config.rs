@@ -3,7 +3,7 @@
 //!
 //! The drive's own tags, then the cloud's defaults decide what both leave open. Nothing that
 //! is kept on this computer is needed to find or finish a drive: the configuration is the user's, a
-//! lost key is made again, the names of drives are kept for completions only ([`names`]), their hosts'
+//! lost key is made again, the names of drives are kept for completions only, their hosts'
 //! keys for `ssh` only ([`known_hosts`]), and the EC2 in a folder stands for AWS.
 
 mod agent;
@@ -16,7 +16,6 @@ mod git;
 mod iam;
 mod known_hosts;
 pub mod launch;
-mod names;
 mod options;
 mod over;
 mod paths;
@@ -35,7 +34,6 @@ pub use forward::{Forwarding, InvalidForwarding};
 pub use git::GitUser;
 pub use iam::{InstanceProfile, role};
 pub use known_hosts::{KnownHosts, SUFFIX};
-pub use names::Names;
 pub use options::Options;
 pub use paths::Paths;
 pub use reach::Reach;

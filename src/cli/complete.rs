@@ -23,8 +23,8 @@ use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 
 use super::topic::TOPICS;
 use crate::cloud::{Cloud, Which};
-use crate::commands::Context;
-use crate::config::{Names, Paths};
+use crate::commands::{Context, Names};
+use crate::config::Paths;
 use crate::ec2::{self, Account};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;

@@ -1,6 +1,6 @@
 //! `xdrive adopt`: a drive of a snapshot or volume that is none yet.
 
-use super::Context;
+use super::{Context, Names};
 use crate::drive::CopySource;
 use crate::failure::Failure;
 use crate::ids::DriveName;
@@ -24,7 +24,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let place = super::whole(args.name.clone());
         let drive = context.drive(&paths, place, false).await?;
-        let names = super::names(&drive.cloud, &paths);
+        let names = Names::find(&drive.cloud, &paths);
         let code = saves::adopt(drive, args.source).await?;
         if let Some(names) = names {
             names.add(&args.name);

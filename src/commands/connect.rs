@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::{Context, key, local};
+use super::{Context, Names, key, local};
 use crate::cloud::{self, Cloud, Which};
 use crate::config::{self, Config, GitUser, Options, Paths};
 use crate::failure::{Exit, Failure};
@@ -68,7 +68,7 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
             request.credentials = Some(Arc::new(chain));
         }
         let cloud = Cloud::open(&which, paths).await?;
-        let names = super::names(&cloud, paths).filter(|_| !request.options.config.dry_run);
+        let names = Names::find(&cloud, paths).filter(|_| !request.options.config.dry_run);
         let drive = request.drive.clone();
         let key = key(paths)?;
         if !request.options.config.dry_run

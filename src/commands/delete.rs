@@ -1,6 +1,6 @@
 //! `xdrive delete`: a drive, or the save of one of its generations.
 
-use super::Context;
+use super::{Context, Names};
 use crate::failure::Failure;
 use crate::ids::DriveAt;
 use crate::saves::{self, Deletion};
@@ -27,7 +27,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let place = super::whole(name.clone());
         let drive = context.drive(&paths, place, args.shared).await?;
-        let names = super::names(&drive.cloud, &paths);
+        let names = Names::find(&drive.cloud, &paths);
         let goes = matches!(what, Deletion::Whole).then_some(name);
         let code = saves::delete(drive, what).await?;
         if let (Some(names), Some(drive)) = (names, goes) {

@@ -1,6 +1,6 @@
 //! `xdrive fork`: a new drive that begins as another one was.
 
-use super::Context;
+use super::{Context, Names};
 use crate::failure::Failure;
 use crate::ids::{DriveAt, DriveName};
 use crate::opener::Drive;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let names = super::names(&cloud, &paths);
+        let names = Names::find(&cloud, &paths);
         let open = |name| context.opening(super::whole(name), args.shared);
         let original = Drive::open(open(args.drive.name), cloud.clone()).await?;
         let found = saves::find(&original, args.drive.generation)?;

@@ -16,9 +16,8 @@ use std::ffi::OsString;
 use serde::Serialize;
 
 use super::flags::Reach;
-use super::{Context, files};
+use super::{Context, Names, files};
 use crate::cloud::Cloud;
-use crate::config::Names;
 use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
 use crate::ec2::{
@@ -135,7 +134,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let names = super::names(&cloud, &paths);
+        let names = Names::find(&cloud, &paths);
         let what = (only.as_ref(), args.json, context.verbose > 0);
         list(&cloud, names, what).await
     })?;

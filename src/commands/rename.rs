@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use super::Context;
+use super::{Context, Names};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::saves;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let place = super::whole(args.drive.clone());
         let drive = context.drive(&paths, place, args.shared).await?;
-        let names = super::names(&drive.cloud, &paths);
+        let names = Names::find(&drive.cloud, &paths);
         let code = saves::rename(drive, args.to.clone()).await?;
         if let Some(names) = names {
             names.remove(&args.drive);

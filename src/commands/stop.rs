@@ -1,7 +1,7 @@
 //! `xdrive stop`: saves a drive from anywhere.
 
-use super::Context;
 use super::flags::Reach;
+use super::{Context, Names};
 use crate::cloud::Cloud;
 use crate::failure::Failure;
 use crate::ids::DriveName;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     let reach = super::reach(args.reach.clone(), &paths)?;
     super::block_on(async {
         let cloud = context.open(&paths).await?;
-        let names = super::names(&cloud, &paths);
+        let names = Names::find(&cloud, &paths);
         let code = stop(args, cloud, super::visitor(&paths, reach)?).await?;
         if let Some(names) = names {
             names.add(&args.drive);

@@ -9,17 +9,18 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
-use super::Paths;
+use crate::cloud::{Cloud, Place};
+use crate::config::Paths;
 use crate::ids::DriveName;
 
 /// The kept names of an EC2's drives.
 #[derive(Debug)]
-pub struct Names(PathBuf);
+pub(crate) struct Names(PathBuf);
 
 impl Names {
     /// The file of the EC2 for which xdrive is called by `command`.
     #[must_use]
-    pub fn new(paths: &Paths, command: &str) -> Self {
+    pub(crate) fn new(paths: &Paths, command: &str) -> Self {
         let digest = Sha256::digest(format!("{}\n{command}", paths.local_dir.display()));
         let name = format!("{}.json", hex::encode(&digest[..8]));
         Self(paths.names.join(name))
@@ -27,7 +28,7 @@ impl Names {
 
     /// The names, and how old they are.
     #[must_use]
-    pub fn read(&self) -> Option<(Vec<DriveName>, Duration)> {
+    pub(crate) fn read(&self) -> Option<(Vec<DriveName>, Duration)> {
         let changed = std::fs::metadata(&self.0).ok()?.modified().ok()?;
         let age = changed.elapsed().unwrap_or_default();
         let text = std::fs::read(&self.0).ok()?;
@@ -36,19 +37,26 @@ impl Names {
         Some((names.collect(), age))
     }
 
-    /// Whether names of this EC2 are kept: whether anybody completes them.
+    /// The names of this cloud's drives, if they are kept: an account's always, another's, which
+    /// answers a shell in time, once a shell has asked for them.
     #[must_use]
-    pub fn are_kept(&self) -> bool {
+    pub(crate) fn find(cloud: &Cloud, paths: &Paths) -> Option<Self> {
+        let names = Self::new(paths, &cloud.command);
+        (cloud.place == Place::Aws || names.are_kept()).then_some(names)
+    }
+
+    /// Whether names of this EC2 are kept: whether anybody completes them.
+    fn are_kept(&self) -> bool {
         self.0.exists()
     }
 
     /// Keeps these names in place of those that were known.
-    pub fn write(&self, names: &[DriveName]) {
+    pub(crate) fn write(&self, names: &[DriveName]) {
         self.keep(names, None);
     }
 
     /// Adds the name of a drive that there is. The others are as old as they were.
-    pub fn add(&self, drive: &DriveName) {
+    pub(crate) fn add(&self, drive: &DriveName) {
         let changed = std::fs::metadata(&self.0).and_then(|file| file.modified());
         let mut names = self.read().map(|(names, _)| names).unwrap_or_default();
         if names.contains(drive) {
@@ -60,7 +68,7 @@ impl Names {
     }
 
     /// Takes away the name of a drive that there is no more. The others are as old as they were.
-    pub fn remove(&self, drive: &DriveName) {
+    pub(crate) fn remove(&self, drive: &DriveName) {
         let Some((mut names, _)) = self.read() else {
             return;
         };
