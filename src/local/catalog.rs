@@ -13,6 +13,11 @@ pub(super) fn instance_profile(name: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
 }
 
+/// The ARN of a role of its account, as an instance has it.
+pub(super) fn assumed_role(name: &str, instance: &str) -> String {
+    format!("arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{instance}")
+}
+
 /// The ARN of the key `aws/ebs` of a region.
 pub(super) fn aws_key(region: &str) -> String {
     format!("arn:aws:kms:{region}:{ACCOUNT}:key/00000000-0000-4000-8000-0000000000eb")
@@ -75,6 +80,17 @@ pub(super) fn check_caller(arn: &str) -> anyhow::Result<()> {
         is_caller,
         "{arn:?} is no caller's ARN of the account {ACCOUNT}, such as {CALLER}"
     );
+    Ok(())
+}
+
+/// Refuses a name that IAM would not give to an instance profile (IAM API reference,
+/// `CreateInstanceProfile`).
+pub(super) fn check_profile(name: &str) -> anyhow::Result<()> {
+    let is_name = (1..=128).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+=,.@_-".contains(&b));
+    anyhow::ensure!(is_name, "{name:?} is no name of an instance profile");
     Ok(())
 }
 

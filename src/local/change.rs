@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::caller::Caller;
 use super::plane::{Plane, PlaneError};
 use super::records::{Ending, Instance};
 use super::store::{Lock, StoreError};
@@ -29,6 +30,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// A change under way.
 pub(super) struct Change<'a> {
     pub(super) local: &'a Local,
+    /// Whoever asks for it.
+    pub(super) caller: &'a Caller,
     pub(super) world: World,
     /// The time of the change: read once, under the lock, so that time stamps never run backwards.
     pub(super) now: Timestamp,
@@ -89,6 +92,15 @@ impl Local {
         &self,
         act: impl FnOnce(&mut Change<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
+        self.change_as(&self.0.caller, act)
+    }
+
+    /// [`Local::change`], for `caller`.
+    pub(super) fn change_as<T>(
+        &self,
+        caller: &Caller,
+        act: impl FnOnce(&mut Change<'_>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         let inner: &Arc<Inner> = &self.0;
         let lock = inner.store.lock()?;
         let mut world = World::clone(&*inner.read()?);
@@ -97,6 +109,7 @@ impl Local {
         catch_up(inner, &lock, &mut world, now)?;
         let mut change = Change {
             local: self,
+            caller,
             world,
             now,
             lock,

@@ -12,6 +12,7 @@
 //! (`world`, `change`). It answers the calls and parameters it knows as EC2 does, errors included;
 //! it refuses all others and never makes up a success.
 
+mod caller;
 mod calls;
 mod catalog;
 mod change;
@@ -22,6 +23,7 @@ mod interrupt;
 pub mod plane;
 mod records;
 mod rights;
+mod session;
 mod settings;
 pub mod setup;
 mod store;
@@ -37,12 +39,14 @@ use anyhow::Context as _;
 
 pub use delays::{Delays, Preset};
 pub use faults::Fault;
-pub use settings::{Boots, Plan, PlaneKind, Settings};
+pub use settings::{Boots, InstanceProfile, InstanceProfiles, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
 
+use caller::Caller;
 use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use rights::Rights;
+use session::Session;
 use store::Store;
 use throttle::Throttle;
 use wire::{ApiError, Params, Xml};
@@ -111,11 +115,12 @@ struct Inner {
     internet_gateway: bool,
     block_public_access: String,
     root_device: String,
-    instance_profiles: Vec<String>,
+    /// The rights of each role, by its instance profile, which has the same name.
+    roles: BTreeMap<String, Rights>,
     /// The VPC's address ranges, the first one first.
     vpc_cidrs: Vec<String>,
-    caller: String,
-    rights: Rights,
+    /// Whom the folder's key stands for.
+    caller: Caller,
     default_key: Option<String>,
     spot_key_grant: bool,
     gpu: Gpu,
@@ -174,6 +179,7 @@ impl Local {
         );
         let credentials = store.credentials(&lock)?;
         let delays = settings.table();
+        let roles = roles(&dir, &settings)?;
         let inner = Inner {
             store,
             plane,
@@ -193,19 +199,22 @@ impl Local {
             root_device: settings
                 .root_device
                 .unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned()),
-            instance_profiles: settings.instance_profiles.unwrap_or_default(),
+            roles,
             vpc_cidrs: std::iter::once(catalog::VPC_CIDR.to_owned())
                 .chain(settings.secondary_cidrs.into_iter().flatten())
                 .collect(),
-            rights: Rights::read(
-                settings.policy.as_deref(),
-                settings.control_policy.as_deref(),
-            )?,
+            caller: Caller {
+                allows: Rights::read(
+                    settings.policy.as_deref(),
+                    settings.control_policy.as_deref(),
+                )?,
+                arn: settings
+                    .caller
+                    .unwrap_or_else(|| catalog::CALLER.to_owned()),
+                is_temporary: false,
+            },
             default_key: settings.default_key,
             spot_key_grant: settings.spot_key_grant.unwrap_or(true),
-            caller: settings
-                .caller
-                .unwrap_or_else(|| catalog::CALLER.to_owned()),
             gpu: settings.gpu.unwrap_or_default(),
             plan: settings.plan.unwrap_or_default(),
             boots: settings.boots.unwrap_or_default(),
@@ -219,14 +228,26 @@ impl Local {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Carries out one call. Blocks for as long as the lock and the data plane take.
+    /// Carries out one call of the caller whom the folder's key stands for. Blocks for as long as the
+    /// lock and the data plane take.
     ///
     /// The answer is the response element: `<DescribeVolumesResponse>` with `<volumeSet>` in it
     /// (the wire adds namespace and request id); for STS the content of
     /// `<GetCallerIdentityResult>`; for EC2 Instance Connect the members of its JSON answer as
     /// children.
     pub fn call(&self, action: &str, params: &Params) -> Result<Xml, ApiError> {
-        calls::dispatch(self, action, params)
+        self.call_as(&self.0.caller, action, params)
+    }
+
+    /// Carries out one call of `caller`, as [`Local::call`] does.
+    fn call_as(&self, caller: &Caller, action: &str, params: &Params) -> Result<Xml, ApiError> {
+        calls::dispatch(self, caller, action, params)
+    }
+
+    /// Whoever signs by `session`, or with the folder's key without one; none if that session's
+    /// instance is over, or its role is not in the settings any more.
+    fn caller(&self, session: Option<&Session>) -> Result<Option<Caller>, ApiError> {
+        calls::caller_of(self, session)
     }
 
     /// The key that requests are signed with.
@@ -262,8 +283,8 @@ impl Local {
     }
 
     /// The names of its instance profiles.
-    fn instance_profiles(&self) -> &[String] {
-        &self.0.instance_profiles
+    fn instance_profiles(&self) -> impl Iterator<Item = &String> {
+        self.0.roles.keys()
     }
 
     /// The stand-in for the GPUs of types that have one.
@@ -391,4 +412,28 @@ impl Local {
             Ok(())
         })
     }
+}
+
+/// The rights of each role: those of its policy, a file in `dir`; without one it may do everything.
+fn roles(dir: &Path, settings: &Settings) -> anyhow::Result<BTreeMap<String, Rights>> {
+    let control = settings.control_policy.as_deref();
+    let profiles = settings.instance_profiles.iter();
+    let profiles = profiles.flat_map(InstanceProfiles::iter);
+    let roles = profiles.map(|(name, profile)| {
+        let Some(file) = &profile.policy else {
+            return Ok((name.clone(), Rights::read(None, control)?));
+        };
+        let path = dir.join(file);
+        let rights = std::fs::read_to_string(&path)
+            .map_err(anyhow::Error::from)
+            .and_then(|policy| Rights::read(Some(&policy), control));
+        let rights = rights.with_context(|| {
+            format!(
+                "the policy of the instance profile {name}, {}",
+                path.display()
+            )
+        })?;
+        Ok((name.clone(), rights))
+    });
+    roles.collect()
 }

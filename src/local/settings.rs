@@ -15,7 +15,7 @@
 //! limit-blocks = false    # whether the EBS direct APIs allow only so many calls a second
 //! block-public-access = "off" # the mode of VPC Block Public Access, which subnets show
 //! root-device = "/dev/xvda" # the name that images give to their root disk
-//! instance-profiles = []  # the names of those that IAM would have
+//! instance-profiles = []  # the names of those that IAM would have, whose roles may do everything; or:
 //! secondary-cidrs = []    # the VPC's address ranges besides its first
 //! caller = "arn:aws:iam::000000000000:user/local"  # the caller that STS names
 //! policy = "{…}"          # the caller's one IAM policy document; without one it may do everything
@@ -23,6 +23,9 @@
 //! spot-key-grant = true   # whether EC2's role for spot instances may use that key
 //! control-policy = "{…}"  # what the account's organization forbids (a service control policy)
 //! plan = "paid"           # or "free": launches only what the free tier has
+//!
+//! [instance-profiles.lab] # a profile, and its role of the same name
+//! policy = "lab.json"     # its one policy document, a file in this directory
 //!
 //! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
 //! driver = "ready"        # or "late", "never", "failed", "hangs"
@@ -41,11 +44,14 @@
 //! The file is read at every opening and never written by xdrive.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::catalog;
 use super::delays::{Delays, Preset};
@@ -96,6 +102,64 @@ impl Boots {
     }
 }
 
+/// The instance profiles that there are, by name: a list of names, or a table of the settings of each.
+/// Each has a role of its own name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstanceProfiles(BTreeMap<String, InstanceProfile>);
+
+/// An instance profile: a row of `[instance-profiles]` in `settings.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct InstanceProfile {
+    /// The file of its role's one IAM policy document, from the state directory; by default the role
+    /// may do everything.
+    pub policy: Option<PathBuf>,
+}
+
+impl InstanceProfiles {
+    /// Their names, each with its settings.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &InstanceProfile)> {
+        self.0.iter()
+    }
+}
+
+impl<N: Into<String>> FromIterator<N> for InstanceProfiles {
+    /// Profiles of these names, whose roles may do everything.
+    fn from_iter<I: IntoIterator<Item = N>>(names: I) -> Self {
+        let profiles = names.into_iter();
+        Self(
+            profiles
+                .map(|name| (name.into(), InstanceProfile::default()))
+                .collect(),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for InstanceProfiles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = InstanceProfiles;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("names of instance profiles, or a table of them")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Self::Value, A::Error> {
+                let names = Vec::<String>::deserialize(SeqAccessDeserializer::new(names))?;
+                Ok(names.into_iter().collect())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Self::Value, A::Error> {
+                BTreeMap::deserialize(MapAccessDeserializer::new(table)).map(InstanceProfiles)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
 /// Settings of one EC2 in a folder; `None` means the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -132,9 +196,8 @@ pub struct Settings {
     /// The name of the root device of its images; `/dev/xvda` by default, as Amazon Linux has it.
     /// Debian and Ubuntu have another.
     pub root_device: Option<String>,
-    /// The names of the instance profiles that launches may give to instances; none by default.
-    /// They are recorded and shown: there is no IAM here, and no role's credentials in instances.
-    pub instance_profiles: Option<Vec<String>>,
+    /// The instance profiles that launches may give to instances; none by default.
+    pub instance_profiles: Option<InstanceProfiles>,
     /// The IPv4 address ranges that the VPC has besides its first (VPC user guide, *VPC CIDR
     /// blocks*); none by default. Its subnets are in the first; a test makes peers in the others.
     pub secondary_cidrs: Option<Vec<String>>,
@@ -185,6 +248,13 @@ impl Settings {
         }
         for name in settings.boots.iter().flat_map(BTreeMap::keys) {
             catalog::check_type(name)?;
+        }
+        for (name, _) in settings
+            .instance_profiles
+            .iter()
+            .flat_map(InstanceProfiles::iter)
+        {
+            catalog::check_profile(name)?;
         }
         if let Some(caller) = &settings.caller {
             catalog::check_caller(caller)?;
@@ -264,6 +334,43 @@ mod tests {
             error.contains("settings.toml") && error.contains("delay"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn instance_profiles_are_names_or_a_table_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let settings = Settings::read(dir.path())?;
+            let profiles = settings.instance_profiles.unwrap_or_default();
+            let profiles = profiles.iter().map(|(name, profile)| {
+                let policy = profile.policy.as_deref().map(Path::to_string_lossy);
+                format!("{name} {}", policy.unwrap_or_default())
+            });
+            anyhow::Ok(profiles.collect::<Vec<_>>().join(", "))
+        };
+        for (text, profiles) in [
+            ("", ""),
+            ("instance-profiles = []", ""),
+            ("instance-profiles = [\"lab\", \"a\"]", "a , lab "),
+            (
+                "[instance-profiles.lab]\npolicy = \"lab.json\"\n[instance-profiles.b]\n",
+                "b , lab lab.json",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap(), profiles, "{text}");
+        }
+        for wrong in [
+            "instance-profiles = \"lab\"",
+            "instance-profiles = [1]",
+            "instance-profiles = [\"a|b\"]",
+            "instance-profiles = [\"\"]",
+            "[instance-profiles.lab]\npolicies = \"lab.json\"",
+            "[instance-profiles.\"a/b\"]",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("aws_config", &["ec2/"]),
     ("aws_credential_types", &["ec2/", "local/wire/"]),
     ("aws_runtime", &["ec2/"]),
-    ("aws_sigv4", &["ec2/", "local/wire/"]),
+    ("aws_sigv4", &["ec2/", "local/session.rs", "local/wire/"]),
     ("aws_smithy", &["ec2/", "local/wire/"]),
     ("aws_types", &["ec2/"]),
     ("ipnet", &["ec2/"]),
@@ -35,7 +35,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("pulldown_cmark", &["cli/topic.rs"]),
     ("supports_hyperlinks", &["report.rs"]),
     ("shlex", &["ground/quote.rs"]),
-    ("subtle", &["local/wire/", "session/credentials.rs"]),
+    ("subtle", &["local/session.rs", "local/wire/", "session/credentials.rs"]),
     ("signal_hook", &["ground/signals.rs", "ground/terminal"]),
     // Nothing reaches the terminal around `report`, which makes it harmless. The other places are
     // raw: a shell's and a command's own output, what `cat` and `logs` print, clap's completions; or

@@ -23,6 +23,7 @@ ec2 = boto3.client("ec2")
 def main():
     assert boto3.client("sts").get_caller_identity()["Account"].isdigit()
     zone = look_around()
+    for_a_while()
     instance = launch(zone)
     volume = make_volume(zone)
     ec2.attach_volume(InstanceId=instance, VolumeId=volume, Device=DEVICE)
@@ -36,6 +37,21 @@ def main():
     count_pages(zone)
     end(instance, snapshot)
     print("life: lived")
+
+
+def for_a_while():
+    """Temporary credentials of the same caller, which make no others."""
+    given = boto3.client("sts").get_session_token(DurationSeconds=900)["Credentials"]
+    session = boto3.Session(
+        aws_access_key_id=given["AccessKeyId"],
+        aws_secret_access_key=given["SecretAccessKey"],
+        aws_session_token=given["SessionToken"],
+    )
+    sts = session.client("sts")
+    arns = [of.get_caller_identity()["Arn"] for of in (sts, boto3.client("sts"))]
+    assert arns[0] == arns[1], arns
+    assert session.client("ec2").describe_regions()["Regions"]
+    refused("AccessDenied", sts.get_session_token)
 
 
 def read_blocks(snapshot):

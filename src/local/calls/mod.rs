@@ -28,10 +28,12 @@ mod table;
 mod tags;
 mod volumes;
 
+use super::caller::Caller;
 use super::wire::{ApiError, Params, Xml};
 use super::world::World;
 use super::{Inner, Local, faults};
 
+pub(super) use account::caller_of;
 use request::Request;
 pub(super) use request::no_such_id;
 use table::{CALLS, Run};
@@ -42,6 +44,7 @@ type Answer = Result<Vec<Xml>, ApiError>;
 /// The input of a reading call.
 struct Reading<'a> {
     request: Request<'a>,
+    caller: &'a Caller,
     world: &'a World,
     inner: &'a Inner,
     /// The moment that lists show.
@@ -58,8 +61,13 @@ impl Reading<'_> {
     }
 }
 
-/// Carries out one call.
-pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<Xml, ApiError> {
+/// Carries out one call of `caller`.
+pub(super) fn dispatch(
+    local: &Local,
+    caller: &Caller,
+    action: &str,
+    params: &Params,
+) -> Result<Xml, ApiError> {
     let call = CALLS
         .iter()
         .find(|call| call.name == action)
@@ -70,7 +78,7 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
             )
         })?;
     let request = Request::new(params, call.parameters)?;
-    rights::check(local, action, request)?;
+    rights::check(local, caller, action, request)?;
     if request.flag("DryRun")?.unwrap_or(false) {
         return Err(ApiError {
             status: 412,
@@ -93,6 +101,7 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
             let delays = local.delays();
             let children = read(&Reading {
                 request,
+                caller,
                 world: &world,
                 inner: &local.0,
                 lists: now - delays.stale_lists,
@@ -101,7 +110,7 @@ pub(super) fn dispatch(local: &Local, action: &str, params: &Params) -> Result<X
             })?;
             Ok(Xml::node(call.answer, children))
         }
-        Run::Write(write) => local.change(|change| {
+        Run::Write(write) => local.change_as(caller, |change| {
             match faults::take(&mut change.world.faults, action, params) {
                 None => Ok(Ok(Xml::node(call.answer, write(request, change)?))),
                 // The change succeeds, so that the fault's count is recorded.

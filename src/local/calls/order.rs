@@ -131,7 +131,7 @@ pub(super) fn order(
 
 /// The ARN of the requested instance profile, given by name or ARN: one in the settings.
 fn profile(request: Request<'_>, change: &Change<'_>) -> Result<Option<String>, ApiError> {
-    let known = change.local.instance_profiles().iter();
+    let known = change.local.instance_profiles();
     let mut known = known.map(|name| (name, catalog::instance_profile(name)));
     let (by, given, found) = match (
         request.text("IamInstanceProfile.Name"),

@@ -9,12 +9,18 @@ mod table;
 use table::Ask;
 
 use super::request::Request;
+use crate::caller::Caller;
 use crate::wire::ApiError;
 use crate::{Local, catalog};
 
 /// Refuses the call if the caller may not make it.
-pub(super) fn check(local: &Local, action: &str, request: Request<'_>) -> Result<(), ApiError> {
-    let rights = &local.0.rights;
+pub(super) fn check(
+    local: &Local,
+    caller: &Caller,
+    action: &str,
+    request: Request<'_>,
+) -> Result<(), ApiError> {
+    let rights = &caller.allows;
     if rights.are_whole() {
         return Ok(());
     }
@@ -23,7 +29,7 @@ pub(super) fn check(local: &Local, action: &str, request: Request<'_>) -> Result
     let asks = table::asks(local, &world, now, (action, request))?;
     for ask in asks {
         if let Some(why) = ask.refusal(rights) {
-            return Err(refused(&local.0.caller, &ask, why));
+            return Err(refused(&caller.arn, &ask, why));
         }
     }
     Ok(())
@@ -51,11 +57,10 @@ pub(super) const OF_A_COPY: [&str; 7] = [
 
 /// Whether the caller may use the key `key` of the account's own as a copy or a new disk does; `uses`
 /// are KMS's actions.
-pub(super) fn may_use_key(local: &Local, key: &str, uses: &[&str]) -> bool {
-    let rights = &local.0.rights;
+pub(super) fn may_use_key(caller: &Caller, key: &str, uses: &[&str]) -> bool {
     uses.iter()
         .map(|action| Ask::of_key(action, key))
-        .all(|ask| ask.refusal(rights).is_none())
+        .all(|ask| ask.refusal(&caller.allows).is_none())
 }
 
 /// The refusal, in the words of the service (IAM user guide, *Troubleshoot access denied error

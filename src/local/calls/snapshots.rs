@@ -158,7 +158,7 @@ pub(super) fn copy(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let (encrypted, key) = encryption(request, source, change.local)?;
     let is_locked = key
         .as_ref()
-        .is_some_and(|key| !rights::may_use_key(change.local, key, &rights::OF_A_COPY));
+        .is_some_and(|key| !rights::may_use_key(change.caller, key, &rights::OF_A_COPY));
     let mut specified = request.tag_specifications(&["snapshot"])?;
     let id = new_id("snap-")?;
     // Under another key it is a whole copy, which shares no block with its source.

@@ -331,6 +331,11 @@ pub(super) const CALLS: &[Call] = &[
     call!("GetExperiment", Run::Read(experiments::get), ["Id!"]),
     call!("GetCallerIdentity", Run::Read(account::caller), []),
     call!(
+        "GetSessionToken",
+        Run::Read(account::session_token),
+        ["DurationSeconds"]
+    ),
+    call!(
         "SendSSHPublicKey",
         Run::Read(account::send_ssh_key),
         [

@@ -107,7 +107,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     // encryption*).
     let is_locked = key
         .as_ref()
-        .is_some_and(|key| !rights::may_use_key(change.local, key, &rights::OF_A_DISK));
+        .is_some_and(|key| !rights::may_use_key(change.caller, key, &rights::OF_A_DISK));
     let mut specified = request.tag_specifications(&["volume"])?;
     let id = new_id("vol-")?;
     change.effect(Intent::Sweep, |plane| {

@@ -15,8 +15,19 @@ use super::{fis, rest};
 /// Where the JSON protocol names its operation.
 const TARGET: &str = "x-amz-target";
 
-/// The only STS call, and the parameter that distinguishes an STS request from one for EC2.
-const CALLER: &str = "GetCallerIdentity";
+/// STS's calls, each with its answer's root and the element below that.
+const OF_STS: [(&str, &str, &str); 2] = [
+    (
+        "GetCallerIdentity",
+        "GetCallerIdentityResponse",
+        "GetCallerIdentityResult",
+    ),
+    (
+        "GetSessionToken",
+        "GetSessionTokenResponse",
+        "GetSessionTokenResult",
+    ),
+];
 
 /// The only call of EC2 Instance Connect, and the prefix of its name.
 const SEND_KEY: &str = "SendSSHPublicKey";
@@ -136,7 +147,8 @@ impl Service {
             ));
         }
         // All services share one table of calls: keep each to its own.
-        if (action == CALLER) != (self == Self::Sts)
+        let is_of_sts = OF_STS.iter().any(|(name, ..)| *name == action);
+        if is_of_sts != (self == Self::Sts)
             || action == SEND_KEY
             || action == QUOTA
             || rest::is_action(&action)
@@ -173,10 +185,11 @@ impl Service {
                 root.document(Some(&self.xmlns()))
             }
             Self::Sts => {
-                let result = Xml::node("GetCallerIdentityResult", answer.children);
+                let known = OF_STS.iter().find(|(_, root, _)| *root == answer.name);
+                let result = known.map_or(OF_STS[0].2, |(.., result)| result);
+                let result = Xml::node(result, answer.children);
                 let metadata = Xml::node("ResponseMetadata", [Xml::text("RequestId", request_id)]);
-                Xml::node("GetCallerIdentityResponse", [result, metadata])
-                    .document(Some(&self.xmlns()))
+                Xml::node(answer.name, [result, metadata]).document(Some(&self.xmlns()))
             }
         };
         Answer {
@@ -253,6 +266,7 @@ impl Service {
                     "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
                     "IncompleteSignature" => "IncompleteSignatureException",
                     "InvalidClientTokenId" => "UnrecognizedClientException",
+                    "ExpiredToken" => "ExpiredTokenException",
                     _ => "InvalidSignatureException",
                 };
                 let is_rest = matches!(self, Self::Ebs | Self::Fis);
@@ -281,6 +295,8 @@ fn refuse_as_ec2(refusal: &Refusal) -> (u16, &'static str, String) {
             "AuthFailure",
             "AWS was not able to validate the provided access credentials".to_owned(),
         ),
+        // As an old signature, and not `ExpiredToken` as from STS (EC2 API reference, *Error codes*).
+        Refusal::ExpiredToken => (400, "RequestExpired", "Request has expired.".to_owned()),
         Refusal::Scope(what) => (401, "AuthFailure", what.clone()),
         Refusal::Expired { signed, now } => (
             400,
@@ -302,6 +318,11 @@ fn refuse_in_words(refusal: &Refusal) -> (u16, &'static str, String) {
             403,
             "InvalidClientTokenId",
             "The security token included in the request is invalid.".to_owned(),
+        ),
+        Refusal::ExpiredToken => (
+            403,
+            "ExpiredToken",
+            "The security token included in the request is expired".to_owned(),
         ),
         Refusal::Scope(what) => (403, "SignatureDoesNotMatch", what.clone()),
         Refusal::Expired { signed, now } => (

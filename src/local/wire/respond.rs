@@ -7,12 +7,13 @@ use jiff::Timestamp;
 
 use super::message::{Answer, ApiError, Question};
 use super::protocol::Service;
-use super::signature::{self, Signer};
+use super::signature::{self, Refusal, Signer};
 use super::{Params, Xml};
+use crate::session::Session;
 use crate::{Credentials, Local};
 
-/// Carries out `request` on `local`, if it is signed with its key; every refusal is a response
-/// too. Blocks for as long as the call does.
+/// Carries out `request` on `local`, for whoever signed it with its key or by a session made with
+/// that; every refusal is a response too. Blocks for as long as the call does.
 #[must_use]
 pub fn respond(local: &Local, request: &http::Request<Bytes>) -> http::Response<Bytes> {
     let responder = Responder {
@@ -20,7 +21,11 @@ pub fn respond(local: &Local, request: &http::Request<Bytes>) -> http::Response<
         region: local.region(),
         now: local.clock().now(),
     };
-    responder.respond(request, |action, params| local.call(action, params))
+    responder.respond(
+        request,
+        |session| local.caller(session),
+        |caller, action, params| local.call_as(caller, action, params),
+    )
 }
 
 /// The context that a request is checked in.
@@ -31,17 +36,19 @@ struct Responder<'a> {
 }
 
 impl Responder<'_> {
-    fn respond(
+    /// Calls `find` for whoever signed by a session or without one, and `call` with its caller.
+    fn respond<C>(
         &self,
         request: &http::Request<Bytes>,
-        call: impl FnOnce(&str, &Params) -> Result<Xml, ApiError>,
+        find: impl FnOnce(Option<&Session>) -> Result<Option<C>, ApiError>,
+        call: impl FnOnce(&C, &str, &Params) -> Result<Xml, ApiError>,
     ) -> http::Response<Bytes> {
         let service = Service::from_request(request);
         let id = request_id();
         let answer = self
-            .admit(service, request)
-            .and_then(|question| {
-                let answer = call(&question.action, &question.params)?;
+            .admit(service, request, find)
+            .and_then(|(caller, question)| {
+                let answer = call(&caller, &question.action, &question.params)?;
                 Ok(service.write(answer, &id))
             })
             .unwrap_or_else(|error| {
@@ -52,18 +59,21 @@ impl Responder<'_> {
     }
 
     /// Verifies the signature before it parses: an unknown caller learns nothing about calls.
-    fn admit(
+    fn admit<C>(
         &self,
         service: Service,
         request: &http::Request<Bytes>,
-    ) -> Result<Question, ApiError> {
+        find: impl FnOnce(Option<&Session>) -> Result<Option<C>, ApiError>,
+    ) -> Result<(C, Question), ApiError> {
         let signer = Signer {
             key: self.key,
             region: self.region,
             service: service.signing_name(),
         };
-        signature::verify(request, signer, self.now).map_err(|refusal| service.refuse(&refusal))?;
-        service.read(request)
+        let session = signature::verify(request, signer, self.now)
+            .map_err(|refusal| service.refuse(&refusal))?;
+        let caller = find(session.as_ref())?.ok_or_else(|| service.refuse(&Refusal::UnknownKey))?;
+        Ok((caller, service.read(request)?))
     }
 
     fn finish(&self, answer: Answer, request_id: &str) -> http::Response<Bytes> {

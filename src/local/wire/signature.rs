@@ -3,6 +3,8 @@
 //! Source: IAM user guide, *AWS Signature Version 4 for API requests* and *Troubleshoot Signature
 //! Version 4*. Only the `Authorization` header is taken, not the presigned form: no client of
 //! EC2 uses that.
+//!
+//! Keys are the folder's, or a session's with its token.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +19,7 @@ use jiff::tz::TimeZone;
 use subtle::ConstantTimeEq as _;
 
 use crate::Credentials;
+use crate::session::{Session, Temporary};
 
 /// How far the sender's clock may be off, either way.
 pub(super) const SKEW: Duration = Duration::from_mins(15);
@@ -32,8 +35,10 @@ pub(super) enum Refusal {
     Missing,
     /// The signature lacks a part, or a part cannot be read.
     Incomplete(String),
-    /// The access key or the session token is unknown.
+    /// The access key or the session token is unknown, or its holder is gone.
     UnknownKey,
+    /// The session token's life is over.
+    ExpiredToken,
     /// The signature is for another date, region or service; has the expected scope.
     Scope(String),
     /// The signature was made too long ago, or too far in the future.
@@ -47,7 +52,7 @@ pub(super) enum Refusal {
     Mismatch,
 }
 
-/// The key that may sign, and the scope it signs for.
+/// The folder's key, and the scope that it, or a session made with it, signs for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signer<'a> {
     pub(super) key: &'a Credentials,
@@ -66,12 +71,13 @@ struct Authorization<'a> {
     signature: &'a str,
 }
 
-/// Accepts `request` if `signer` signed it, as it is, within [`SKEW`] of `now`.
+/// Accepts `request` if `signer` or a session of its folder signed it, as it is, within [`SKEW`] of
+/// `now`; returns the session.
 pub(super) fn verify(
     request: &http::Request<Bytes>,
     signer: Signer<'_>,
     now: Timestamp,
-) -> Result<(), Refusal> {
+) -> Result<Option<Session>, Refusal> {
     let header = request
         .headers()
         .get(AUTHORIZATION)
@@ -80,10 +86,14 @@ pub(super) fn verify(
         .to_str()
         .map_err(|_| Refusal::Incomplete("Authorization header is not ASCII.".to_owned()))?;
     let given = Authorization::parse(header)?;
-    // A session token belongs to another identity: this key has none.
-    if given.access_key_id != signer.key.access_key_id || request.headers().contains_key(TOKEN) {
+    let (key, session) = signing(request, signer.key)?;
+    if given.access_key_id != key.access_key_id {
         return Err(Refusal::UnknownKey);
     }
+    let signer = Signer {
+        key: &key,
+        ..signer
+    };
 
     let (date, moment) = date(request)?;
     check_scope(given.scope, &date[..8], signer)?;
@@ -95,11 +105,29 @@ pub(super) fn verify(
     }
 
     let expected = recompute(request, &given.signed_headers, signer, moment)?;
-    if expected.as_bytes().ct_eq(given.signature.as_bytes()).into() {
-        Ok(())
-    } else {
-        Err(Refusal::Mismatch)
+    let is_signed: bool = expected.as_bytes().ct_eq(given.signature.as_bytes()).into();
+    match session {
+        _ if !is_signed => Err(Refusal::Mismatch),
+        Some(session) if session.expires <= now => Err(Refusal::ExpiredToken),
+        session => Ok(session),
     }
+}
+
+/// The key that the request must be signed with: `own`, or with a session token that one's.
+fn signing(
+    request: &http::Request<Bytes>,
+    own: &Credentials,
+) -> Result<(Credentials, Option<Session>), Refusal> {
+    let Some(token) = request.headers().get(TOKEN) else {
+        return Ok((own.clone(), None));
+    };
+    let session = token
+        .to_str()
+        .ok()
+        .and_then(|token| Session::parse(token, own))
+        .ok_or(Refusal::UnknownKey)?;
+    let Temporary { key, .. } = session.credentials(own);
+    Ok((key, Some(session)))
 }
 
 impl<'a> Authorization<'a> {

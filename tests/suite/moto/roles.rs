@@ -19,7 +19,7 @@ async fn the_folder_gives_instances_the_role_that_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
     options.settings = Settings {
-        instance_profiles: Some(vec!["lab".to_owned()]),
+        instance_profiles: Some(["lab"].into_iter().collect()),
         ..Settings::default()
     };
     let local = Local::open(options).unwrap();

@@ -6,6 +6,8 @@ use aws_sigv4::sign::v4::SigningParams;
 
 use super::*;
 
+mod roles;
+
 type Request = http::Request<Bytes>;
 
 fn key() -> Credentials {
@@ -31,14 +33,23 @@ fn request(service: &str, headers: &[(&'static str, &'static str)], body: &str) 
     signed(service, headers, request)
 }
 
-fn signed(service: &str, headers: &[(&str, &str)], mut request: Request) -> Request {
-    let key = key();
+fn signed(service: &str, headers: &[(&str, &str)], request: Request) -> Request {
+    signed_by(&key(), now(), service, headers, request)
+}
+
+fn signed_by(
+    key: &Credentials,
+    at: Timestamp,
+    service: &str,
+    headers: &[(&str, &str)],
+    mut request: Request,
+) -> Request {
     let identity = Identity::from_keys(&key.access_key_id, &key.secret_access_key, None).into();
     let params = SigningParams::builder()
         .identity(&identity)
         .region("us-east-1")
         .name(service)
-        .time(now().into())
+        .time(at.into())
         .settings(SigningSettings::default())
         .build()
         .unwrap()
@@ -68,7 +79,10 @@ fn table(action: &str, params: &Params) -> Result<Xml, ApiError> {
                     .map(|id| vec![Xml::text("id", id)]),
             )],
         )),
-        "GetCallerIdentity" => Ok(Xml::node("x", [Xml::text("Account", "000000000000")])),
+        "GetCallerIdentity" => Ok(Xml::node(
+            "GetCallerIdentityResponse",
+            [Xml::text("Account", "000000000000")],
+        )),
         "SendSSHPublicKey" => Ok(Xml::node(
             "x",
             [
@@ -92,7 +106,13 @@ fn answer(request: &Request) -> (u16, http::HeaderMap, String) {
         region: "us-east-1",
         now: now(),
     };
-    let (parts, body) = responder.respond(request, table).into_parts();
+    let (parts, body) = responder
+        .respond(
+            request,
+            |_| Ok(Some(())),
+            |(), action, params| table(action, params),
+        )
+        .into_parts();
     let id = parts.headers["x-amzn-requestid"].to_str().unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap().replace(id, "ID");
     (parts.status.as_u16(), parts.headers, body)
