@@ -9,7 +9,7 @@ pub mod folder;
 #[path = "cloud/no_folder.rs"]
 pub mod folder;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -92,6 +92,8 @@ pub struct Cloud {
     pub size: u32,
     /// The default image of new drives, as `--image` names it.
     pub image: String,
+    /// The variables by which AWS's tools, and an xdrive, find it on one of its instances.
+    pub inside: BTreeMap<&'static str, &'static str>,
     /// The configured tags of the account's own, which all that is made gets.
     pub tags: Tags,
 }
@@ -142,6 +144,7 @@ impl Cloud {
             size: LOCAL_SIZE,
             arch: NATIVE,
             image: image.to_string_lossy().into_owned(),
+            inside: BTreeMap::new(),
             tags: Tags::new(),
         }
     }

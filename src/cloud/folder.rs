@@ -20,7 +20,7 @@ use crate::ids::InstanceId;
 use crate::local::plane::{self, PlaneError, RealPlane};
 use crate::local::setup::{self, Part, SetupError, Unmet};
 use crate::local::wire::{self, InProcess};
-use crate::local::{Local, OpenOptions, PlaneKind, Settings};
+use crate::local::{self, Local, OpenOptions, PlaneKind, Settings};
 
 /// A client of `local`, which answers in this process.
 #[must_use]
@@ -48,7 +48,9 @@ pub(super) fn cloud(paths: &Paths) -> Result<Cloud, Failure> {
     let timing = Timing::local(folder.delays().settle());
     let machine = paths.local_cache.join("machine");
     let is_real = is_real(paths)?;
+    let inside = is_real.then_some(("AWS_ENDPOINT_URL", plane::API_URL));
     Ok(Cloud {
+        inside: inside.into_iter().collect(),
         place: if is_real { Place::Folder } else { Place::Paper },
         machine: is_real.then_some(machine),
         ..Cloud::new(ec2(&folder), timing, folder.clock(), paths)
@@ -101,7 +103,7 @@ pub fn rebalance(paths: &Paths, instance: &InstanceId) -> Result<Timestamp, Fail
 
 /// Runs the supervisor of an instance, until that ends.
 pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> Result<(), Failure> {
-    Ok(plane::supervise(dir, cache, instance)?)
+    Ok(local::supervise(dir, cache, instance)?)
 }
 
 /// Whether the machine tree and the image of new drives were built, if they are needed.

@@ -13,6 +13,11 @@ pub(super) fn instance_profile(name: &str) -> String {
     format!("arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
 }
 
+/// The role of the instance profile with this ARN, which has its name.
+pub(super) fn role(profile: &str) -> &str {
+    profile.rsplit('/').next().unwrap_or(profile)
+}
+
 /// The ARN of a role of its account, as an instance has it.
 pub(super) fn assumed_role(name: &str, instance: &str) -> String {
     format!("arn:aws:sts::{ACCOUNT}:assumed-role/{name}/{instance}")
@@ -28,6 +33,8 @@ pub(super) const CALLER: &str = "arn:aws:iam::000000000000:user/local";
 pub(super) const USER_ID: &str = "AIDALOCAL000000000000";
 /// The unique id of the role of a caller that has one.
 pub(super) const ROLE_ID: &str = "AROALOCAL000000000000";
+/// The unique id of an instance profile.
+pub(super) const PROFILE_ID: &str = "AIPALOCAL000000000000";
 /// The default region.
 pub(super) const DEFAULT_REGION: &str = "us-east-1";
 /// Regions that can be set, and that `DescribeRegions` lists.

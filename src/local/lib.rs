@@ -27,6 +27,7 @@ mod session;
 mod settings;
 pub mod setup;
 mod store;
+mod supervise;
 mod throttle;
 pub mod wire;
 mod world;
@@ -41,6 +42,7 @@ pub use delays::{Delays, Preset};
 pub use faults::Fault;
 pub use settings::{Boots, InstanceProfile, InstanceProfiles, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
+pub use supervise::supervise;
 
 use caller::Caller;
 use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};

@@ -83,6 +83,29 @@ pub struct Credentials {
     pub secret_access_key: String,
 }
 
+impl Credentials {
+    /// Those of the state directory `dir`, which has been used.
+    pub(super) fn read(dir: &Path) -> Result<Self, StoreError> {
+        Self::read_if_any(dir)?.ok_or_else(|| StoreError::Lost(dir.join(KEY)))
+    }
+
+    fn read_if_any(dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = dir.join(KEY);
+        match fs::read(&path) {
+            Ok(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(key) => Ok(Some(key)),
+                Err(cause) => Err(StoreError::Damaged { path, cause }),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(StoreError::Io {
+                what: "read",
+                path,
+                cause,
+            }),
+        }
+    }
+}
+
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")
@@ -90,6 +113,9 @@ impl std::fmt::Debug for Credentials {
             .finish_non_exhaustive()
     }
 }
+
+/// The file of the credentials.
+const KEY: &str = "credentials.json";
 
 /// The prefix of files that are still being written.
 const NEW: &str = ".new-";
@@ -194,7 +220,7 @@ impl Store {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return if self.dir.join("credentials.json").exists() {
+                return if self.dir.join(KEY).exists() {
                     Err(StoreError::Lost(path))
                 } else {
                     Ok(None)
@@ -250,40 +276,29 @@ impl Store {
 
     /// The credentials of this directory, made on first use.
     pub(super) fn credentials(&self, _: &Lock) -> Result<Credentials, StoreError> {
-        let path = self.dir.join("credentials.json");
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| StoreError::Damaged {
+        if let Some(known) = Credentials::read_if_any(&self.dir)? {
+            return Ok(known);
+        }
+        let path = self.dir.join(KEY);
+        let io = |cause| StoreError::Io {
+            what: "write",
+            path: path.clone(),
+            cause,
+        };
+        let mut random = [0; 28];
+        getrandom::fill(&mut random).map_err(|error| io(error.into()))?;
+        let digits = hex::encode(random);
+        let credentials = Credentials {
+            access_key_id: format!("AKIA{}", digits[..16].to_uppercase()),
+            secret_access_key: digits[16..].to_owned(),
+        };
+        let bytes =
+            serde_json::to_vec_pretty(&credentials).map_err(|cause| StoreError::Damaged {
                 path: path.clone(),
                 cause,
-            }),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let io = |cause| StoreError::Io {
-                    what: "write",
-                    path: path.clone(),
-                    cause,
-                };
-                let mut random = [0; 28];
-                getrandom::fill(&mut random).map_err(|error| io(error.into()))?;
-                let digits = hex::encode(random);
-                let credentials = Credentials {
-                    access_key_id: format!("AKIA{}", digits[..16].to_uppercase()),
-                    secret_access_key: digits[16..].to_owned(),
-                };
-                let bytes = serde_json::to_vec_pretty(&credentials).map_err(|cause| {
-                    StoreError::Damaged {
-                        path: path.clone(),
-                        cause,
-                    }
-                })?;
-                self.replace(&path, &bytes, 0o600)?;
-                Ok(credentials)
-            }
-            Err(cause) => Err(StoreError::Io {
-                what: "read",
-                path,
-                cause,
-            }),
-        }
+            })?;
+        self.replace(&path, &bytes, 0o600)?;
+        Ok(credentials)
     }
 
     fn state_path(&self) -> PathBuf {

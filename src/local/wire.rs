@@ -3,7 +3,7 @@
 //! ```text
 //! respond ─ signature (SigV4) ─ protocol (Query or JSON in) ─ call ─ protocol (XML or JSON out)
 //!    ├─ in_process: the SDK's HTTP client instead of a socket
-//!    └─ serve: the same on a loopback port, for other tools
+//!    └─ serve: the same on a loopback port, for other tools; and inside instances
 //! ```
 //!
 //! EC2 and STS speak the Query protocol (parameters in a form, XML back), EC2 Instance Connect
@@ -32,4 +32,5 @@ pub use message::ApiError;
 pub use params::Params;
 pub use respond::respond;
 pub use serve::Server;
+pub(super) use serve::serve_inside;
 pub use xml::Xml;

@@ -35,7 +35,10 @@ const ONLY: &[(&str, &[&str])] = &[
     ("pulldown_cmark", &["cli/topic.rs"]),
     ("supports_hyperlinks", &["report.rs"]),
     ("shlex", &["ground/quote.rs"]),
-    ("subtle", &["local/session.rs", "local/wire/", "session/credentials.rs"]),
+    (
+        "subtle",
+        &["local/session.rs", "local/wire/", "session/credentials.rs"],
+    ),
     ("signal_hook", &["ground/signals.rs", "ground/terminal"]),
     // Nothing reaches the terminal around `report`, which makes it harmless. The other places are
     // raw: a shell's and a command's own output, what `cat` and `logs` print, clap's completions; or

@@ -94,6 +94,13 @@ fn launch_one(
         zone: order.zone.name.clone(),
         user_data: order.user_data.clone(),
         tokens_required: order.tokens_required,
+        hop_limit: order.hop_limit,
+        role: order
+            .profile
+            .as_deref()
+            .map(catalog::role)
+            .map(str::to_owned),
+        public: order.public,
         account: catalog::ACCOUNT.to_owned(),
         vpc_cidrs: change.local.vpc_cidrs().to_vec(),
         gpu: order.kind.nvidia().map(|_| change.local.gpu()),

@@ -19,6 +19,16 @@ pub struct Machine {
     pub user_data: Vec<u8>,
     /// Whether the metadata service demands session tokens.
     pub tokens_required: bool,
+    /// How many hops the metadata service's answer to a request for a token may take; one ends at the
+    /// instance, and reaches none of its containers.
+    #[serde(default)]
+    pub hop_limit: u32,
+    /// The name of its role, if it has one.
+    #[serde(default)]
+    pub role: Option<String>,
+    /// Whether its address is a public one.
+    #[serde(default)]
+    pub public: bool,
     /// The caller's account, for the instance identity document.
     pub account: String,
     /// The stand-in for its GPU, if its type has one.

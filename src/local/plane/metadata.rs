@@ -2,32 +2,33 @@
 //! instance metadata*), version 2: a token first, then everything else.
 //!
 //! It serves a folder: a file is a value, a folder is a list. It is read at each request, so that a
-//! new notice shows at once. The socket is made in the instance's network namespace and nowhere
-//! else; no other instance, and not the host, can reach it.
+//! new notice shows at once.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::json;
 
 use super::folder::Folder;
+use super::inside::METADATA;
 use super::network::Network;
+use super::role::{self, Role};
+use super::stamp::seconds;
 use super::{Machine, sent_keys};
 use xdrive_ground::clock::Clock;
 
-const ADDRESS: &str = "169.254.169.254:80";
 /// The versions in use that cloud-init and the SDKs ask for; others are not found, as on EC2.
 const VERSIONS: [&str; 7] = [
     "1.0",
@@ -47,16 +48,23 @@ const LONGEST: u64 = 21_600;
 #[derive(Debug)]
 pub(super) struct Metadata {
     folder: PathBuf,
+    /// The instance's address.
+    address: Ipv4Addr,
     tokens_required: bool,
+    hop_limit: u32,
+    role: Option<Role>,
     tokens: Mutex<HashMap<String, Instant>>,
 }
 
 impl Metadata {
-    /// Answers from `folder`.
-    pub(super) fn new(folder: PathBuf, tokens_required: bool) -> Self {
+    /// Answers from `folder` for `machine`, which has this address, in the state directory `dir`.
+    pub(super) fn new(folder: PathBuf, machine: &Machine, address: Ipv4Addr, dir: &Path) -> Self {
         Self {
             folder,
-            tokens_required,
+            address,
+            tokens_required: machine.tokens_required,
+            hop_limit: machine.hop_limit,
+            role: Role::from_machine(machine, dir),
             tokens: Mutex::default(),
         }
     }
@@ -65,16 +73,20 @@ impl Metadata {
     pub(super) async fn serve(self, listener: tokio::net::TcpListener) -> anyhow::Error {
         let this = Arc::new(self);
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => return anyhow::Error::new(error).context("metadata service"),
             };
             let this = Arc::clone(&this);
+            let is_far = !this.is_own(peer);
             tokio::spawn(async move {
-                let service = hyper::service::service_fn(|request: Request<_>| {
-                    let answer =
-                        this.answer(request.method(), request.uri().path(), request.headers());
-                    std::future::ready(Ok::<_, std::convert::Infallible>(answer))
+                let service = hyper::service::service_fn(async |request: Request<Incoming>| {
+                    let (method, path) = (request.method(), request.uri().path());
+                    if is_far && this.hop_limit < 2 && *method == Method::PUT {
+                        // The answer is lost after its last hop: the client gives up, or never does.
+                        std::future::pending::<()>().await;
+                    }
+                    Ok::<_, std::convert::Infallible>(this.answer(method, path, request.headers()))
                 });
                 let connection = hyper::server::conn::http1::Builder::new();
                 // A client may hang up in the middle.
@@ -83,6 +95,12 @@ impl Metadata {
                     .await;
             });
         }
+    }
+
+    /// Whether a client is the instance itself, and not a container on it. The kernel has it come from
+    /// the address that it calls.
+    fn is_own(&self, peer: SocketAddr) -> bool {
+        peer.ip() == METADATA || peer.ip() == self.address
     }
 
     fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
@@ -173,6 +191,8 @@ impl Metadata {
         }
         let value = if at.is_dir() {
             list(&at)
+        } else if let Some(role) = self.role.as_ref().filter(|it| it.is_at(&self.folder, &at)) {
+            role.credentials(Clock::system().now())
         } else if sent_keys::are_at(&self.folder, &at) {
             sent_keys::read(&at, Clock::system().boot())
         } else {
@@ -197,26 +217,6 @@ fn list(folder: &Path) -> std::io::Result<Vec<u8>> {
     }
     names.sort();
     Ok(names.join("\n").into_bytes())
-}
-
-/// Binds the service's address in the network namespace `name`. Only a thread of its own goes
-/// there; the socket stays in the namespace it was made in.
-pub(super) fn listen(name: &str) -> anyhow::Result<TcpListener> {
-    let namespace = Path::new("/run/netns").join(name);
-    let there = move || -> anyhow::Result<TcpListener> {
-        let file = fs::File::open(&namespace)?;
-        move_into_link_name_space(
-            std::os::fd::AsFd::as_fd(&file),
-            Some(LinkNameSpaceType::Network),
-        )?;
-        let listener = TcpListener::bind(ADDRESS)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    std::thread::spawn(there)
-        .join()
-        .map_err(|_| anyhow!("the thread that binds {ADDRESS} panicked"))?
-        .with_context(|| format!("binding {ADDRESS} in {name}"))
 }
 
 /// Writes a machine's metadata below `folder`.
@@ -265,6 +265,10 @@ pub(super) fn describe(
     for (path, value) in values {
         put(folder.join("meta-data").join(path), value)?;
     }
+    if machine.public {
+        put(folder.join("meta-data/public-ipv4"), &address)?;
+    }
+    role::describe(folder, machine, now)?;
     let architecture = match std::env::consts::ARCH {
         "aarch64" => "arm64",
         other => other,
@@ -317,133 +321,10 @@ fn change(instance: &Folder, name: &str, value: &str) -> anyhow::Result<()> {
     change().with_context(|| format!("writing {}", path.display()))
 }
 
-/// A moment in the metadata service's format.
-fn seconds(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
 /// An instance's host name, as EC2 makes it from the address (user guide, *IP name*).
 pub(super) fn host_name(network: &Network) -> String {
     format!("ip-{}", network.address.to_string().replace('.', "-"))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn service(folder: &Path) -> Metadata {
-        let machine = Machine {
-            instance: "i-0123456789abcdef0".to_owned(),
-            image: "ami-1".to_owned(),
-            instance_type: "m7i.large".to_owned(),
-            zone: "eu-central-1b".to_owned(),
-            user_data: Vec::new(),
-            tokens_required: true,
-            account: "000000000000".to_owned(),
-            vpc_cidrs: vec!["172.31.0.0/16".to_owned()],
-            gpu: None,
-            boots: Clock::system().boot(),
-        };
-        let network = Network {
-            address: [10, 99, 3, 4].into(),
-            mac: "02:0a:0a:63:03:04".to_owned(),
-        };
-        describe(folder, &machine, &network, jiff::Timestamp::UNIX_EPOCH).unwrap();
-        Metadata::new(folder.to_owned(), true)
-    }
-
-    fn ask(
-        service: &Metadata,
-        method: &Method,
-        path: &str,
-        header: &[(&'static str, &str)],
-    ) -> (u16, String) {
-        let mut headers = HeaderMap::new();
-        for (name, value) in header {
-            headers.insert(*name, value.parse().unwrap());
-        }
-        let answer = service.answer(method, path, &headers);
-        let status = answer.status().as_u16();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
-        let body = runtime
-            .block_on(http_body_util::BodyExt::collect(answer.into_body()))
-            .unwrap();
-        (status, String::from_utf8(body.to_bytes().to_vec()).unwrap())
-    }
-
-    #[test]
-    fn without_a_token_nothing_is_reported() {
-        let folder = tempfile::tempdir().unwrap();
-        let service = service(folder.path());
-        assert_eq!(
-            ask(&service, &Method::GET, "/latest/meta-data/", &[]).0,
-            401
-        );
-        assert_eq!(
-            ask(
-                &service,
-                &Method::GET,
-                "/latest/meta-data/",
-                &[(TOKEN, "made-up")]
-            )
-            .0,
-            401
-        );
-        for ttl in ["0", "21601", "soon"] {
-            let answer = ask(
-                &service,
-                &Method::PUT,
-                "/latest/api/token",
-                &[(TOKEN_TTL, ttl)],
-            );
-            assert_eq!(answer.0, 400);
-        }
-        assert_eq!(ask(&service, &Method::PUT, "/latest/api/token", &[]).0, 400);
-        let proxied = [(TOKEN_TTL, "60"), ("x-forwarded-for", "192.0.2.1")];
-        assert_eq!(
-            ask(&service, &Method::PUT, "/latest/api/token", &proxied).0,
-            403
-        );
-    }
-
-    #[test]
-    fn a_token_opens_values_and_lists_and_a_notice_shows_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let service = service(folder.path());
-        let (status, token) = ask(
-            &service,
-            &Method::PUT,
-            "/latest/api/token",
-            &[(TOKEN_TTL, "21600")],
-        );
-        assert_eq!(status, 200);
-        let get = |path: &str| ask(&service, &Method::GET, path, &[(TOKEN, &token)]);
-        assert_eq!(
-            get("/latest/meta-data/instance-id"),
-            (200, "i-0123456789abcdef0".to_owned())
-        );
-        assert_eq!(
-            get("/2021-03-23/meta-data/placement/"),
-            (200, "availability-zone\nregion".to_owned())
-        );
-        assert_eq!(
-            get("/latest/meta-data/placement/region"),
-            (200, "eu-central-1".to_owned())
-        );
-        assert_eq!(get("/latest"), (200, "dynamic/\nmeta-data/".to_owned()));
-        assert_eq!(get("/latest/user-data").0, 404);
-        assert_eq!(get("/2099-01-01/meta-data/").0, 404);
-        assert_eq!(get("/latest/meta-data/../../secret").0, 404);
-        assert_eq!(get("/latest/meta-data/spot/instance-action").0, 404);
-
-        fs::create_dir(folder.path().join("meta-data/spot")).unwrap();
-        fs::write(folder.path().join("meta-data/spot/instance-action"), "{}").unwrap();
-        assert_eq!(
-            get("/latest/meta-data/spot/instance-action"),
-            (200, "{}".to_owned())
-        );
-        assert_eq!(get("/latest/meta-data/instance-id/more").0, 404);
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 //! launch ─ supervisor (one process an instance) ─┬─ guest (namespaces, root, systemd)
 //!                                                ├─ network (a veth pair, one address)
 //!                                                ├─ metadata (169.254.169.254 inside)
+//!                                                ├─ the API (169.254.169.250 inside)
 //!                                                └─ console
 //! attach, detach ─ disk (loop devices) ─ copies (one file a volume or snapshot, reflinks)
 //! ```
@@ -26,6 +27,7 @@ mod guest;
 mod guest_path;
 mod host_lock;
 mod images;
+mod inside;
 mod kept;
 mod lifecycle;
 mod loops;
@@ -38,8 +40,10 @@ mod power;
 mod process;
 mod program;
 mod real;
+mod role;
 mod root;
 mod sent_keys;
+mod stamp;
 mod supervisor;
 mod sweep;
 mod trial;
@@ -53,11 +57,12 @@ pub use blocks::BLOCK;
 pub use error::PlaneError;
 pub use gpu::{Driver, Gpu};
 pub use images::Image;
+pub use inside::API_URL;
 pub use machine::{Machine, Up};
 pub use paper::{PaperPlane, PaperSuperblock};
 pub(super) use program::{PATH, programs};
 pub use real::RealPlane;
-pub use supervisor::supervise;
+pub(super) use supervisor::supervise;
 pub(super) use trial::refusals;
 
 use xdrive_ground::clock::BootTime;

@@ -1,4 +1,5 @@
-//! The supervisor: one process an instance, which brings it up, serves its metadata, and clears up.
+//! The supervisor: one process an instance, which brings it up, serves its metadata and the API inside it,
+//! and clears up.
 //!
 //! It is a session of its own, so that no terminal's Ctrl-C or hang-up reaches it. It reports on
 //! stdout, in one line of JSON, that the instance is up or why not. Then it takes orders from the
@@ -6,13 +7,16 @@
 //! devices, the ends of graces. Neither outlives the other. If it is killed,
 //! [`super::Plane::clear`] clears up in its place.
 
+use std::convert::Infallible;
 use std::fs::File;
+use std::future::Future;
 use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
 use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
 use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 
 use xdrive_ground::clock::Clock;
@@ -23,7 +27,7 @@ use super::folder::Folder;
 use super::lifecycle::Lifecycle;
 use super::metadata::{self, Metadata};
 use super::process::Process;
-use super::{Machine, PlaneError, Up, images, network, root, sweep};
+use super::{Machine, PlaneError, Up, images, inside, network, root, sweep};
 use super::{gpu, guest};
 
 /// The first and only line on a supervisor's stdout.
@@ -39,17 +43,23 @@ pub(super) enum Report {
 }
 
 /// The supervisor of one instance: launched by [`super::Plane::launch`] as its own process, it
-/// brings the instance up, serves its metadata, and clears up when it ends.
+/// brings the instance up, serves its metadata, has `api` answer on the API's socket, and clears up
+/// when it ends.
 ///
 /// Must run on the main thread, outside of any runtime: the instance lives as long as the thread.
-pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()> {
+pub(crate) fn supervise<A: Future<Output = Infallible>>(
+    dir: &Path,
+    cache: &Path,
+    instance: &str,
+    api: impl FnOnce(TcpListener) -> A,
+) -> anyhow::Result<()> {
     // Fails only if it leads a session already, which is as good.
     let _ = rustix::process::setsid();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("starting the supervisor")?;
-    let result = runtime.block_on(run(dir, cache, instance));
+    let result = runtime.block_on(run(dir, cache, instance, api));
     if let Err(error) = &result {
         // After the first report this only reaches the log.
         report(&match error {
@@ -67,7 +77,12 @@ fn report(report: &Report) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-async fn run(dir: &Path, cache: &Path, instance: &str) -> Result<(), PlaneError> {
+async fn run<A: Future<Output = Infallible>>(
+    dir: &Path,
+    cache: &Path,
+    instance: &str,
+    api: impl FnOnce(TcpListener) -> A,
+) -> Result<(), PlaneError> {
     let folder = Folder::new(dir, instance);
     let Some(_alive) = folder.lock()? else {
         return Err(anyhow::anyhow!("{instance} has a supervisor already").into());
@@ -80,30 +95,32 @@ async fn run(dir: &Path, cache: &Path, instance: &str) -> Result<(), PlaneError>
     let lower = File::open(&tree).with_context(|| format!("opening {}", tree.display()))?;
     flock(&lower, FlockOperation::LockShared).context("locking the machine tree")?;
 
-    let ended = live(dir, &folder, &machine, &tree, this).await;
+    let ended = live(dir, &folder, &machine, &tree, this, api).await;
     let cleared = sweep::clear_up(dir, &folder);
     ended?;
     cleared
 }
 
 /// From the network to the end of the instance.
-async fn live(
+async fn live<A: Future<Output = Infallible>>(
     dir: &Path,
     folder: &Folder,
     machine: &Machine,
     tree: &Path,
     this: Process,
+    api: impl FnOnce(TcpListener) -> A,
 ) -> Result<(), PlaneError> {
     let cgroups = Cgroups::new(folder.name())?;
     cgroups.create()?;
     let network = network::up(folder.name())?;
+    inside::add_api(folder.name())?;
     metadata::describe(&folder.metadata(), machine, &network, Clock::system().now())?;
     guest::personalize(folder, &machine.instance, &network)?;
     gpu::install(&folder.bus(), &folder.upper(), machine.gpu)?;
     root::prepare(folder, tree)?;
-    let listener = tokio::net::TcpListener::from_std(metadata::listen(folder.name())?)
-        .context("serving metadata")?;
-    let service = Metadata::new(folder.metadata(), machine.tokens_required);
+    let listener = inside::listen(folder.name(), inside::METADATA)?;
+    let api = api(inside::listen(folder.name(), inside::API)?);
+    let service = Metadata::new(folder.metadata(), machine, network.address, dir);
     mkfifoat(CWD, folder.control(), Mode::RUSR | Mode::WUSR).context("making the control FIFO")?;
     // Open for writing too: otherwise it would read as ended whenever no client has it open.
     let orders = pipe::OpenOptions::new()
@@ -127,6 +144,7 @@ async fn live(
     let ended = tokio::select! {
         ended = life.run(machine.boots, orders, up) => ended,
         error = service.serve(listener) => Err(error.into()),
+        never = api => match never {},
     };
     console.close();
     match &ended {

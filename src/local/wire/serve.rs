@@ -1,13 +1,14 @@
-//! The server: the same EC2 on a loopback port, for other processes.
+//! The server: the same EC2 on a loopback port, for other processes; or on an address inside an instance.
 //!
 //! No browser can call it: a request with an `Origin` is refused, and so is a `Host` that is not
-//! this address, as an attacker's name for 127.0.0.1 ("DNS rebinding") would bring. Both before the
+//! its address, as an attacker's name for 127.0.0.1 ("DNS rebinding") would bring. Both before the
 //! signature is verified.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -81,6 +82,10 @@ impl Server {
             address,
             announcement,
         } = self;
+        let hosts = ["127.0.0.1", "localhost", "[::1]"];
+        let hosts: Arc<[_]> = hosts
+            .map(|name| format!("{name}:{}", address.port()))
+            .into();
         let (ending, ended) = watch::channel(());
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
@@ -89,14 +94,11 @@ impl Server {
                 () = &mut shutdown => break,
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        let connection = Connection { local: local.clone(), port: address.port() };
+                        let hosts = Arc::clone(&hosts);
+                        let connection = Connection { local: local.clone(), hosts };
                         connections.spawn(connection.converse(stream, ended.clone()));
                     }
-                    // Mostly too many open files: some are closed in a moment.
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
+                    Err(error) => wait_after(&error).await,
                 },
                 Some(_) = connections.join_next() => {}
             }
@@ -111,11 +113,59 @@ impl Server {
     }
 }
 
+/// Mostly too many open files: some are closed in a moment.
+async fn wait_after(error: &std::io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+/// How many connections of an instance are served at once: each may wait for a lock, and has a thread
+/// meanwhile.
+const INSIDE: usize = 64;
+
+/// Answers on `listener` under the name that is in `url`, by what `open` gives for each connection. Ends
+/// when it is dropped; a running call is finished all the same.
+pub(crate) async fn serve_inside(
+    listener: TcpListener,
+    open: impl Fn() -> anyhow::Result<Local> + Send + Sync + 'static,
+    url: &str,
+) -> Infallible {
+    let host = url.trim_start_matches("http://");
+    let hosts: Arc<[_]> = [host.to_owned(), format!("{host}:80")].into();
+    let open = Arc::new(open);
+    // Nobody ends it: each connection goes with its client or with the process.
+    let (_ending, ended) = watch::channel(());
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.len() >= INSIDE {
+            connections.join_next().await;
+        }
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                wait_after(&error).await;
+                continue;
+            }
+        };
+        let (open, hosts, ended) = (Arc::clone(&open), Arc::clone(&hosts), ended.clone());
+        connections.spawn(async move {
+            let opened = tokio::task::spawn_blocking(move || open()).await;
+            match opened.map_err(anyhow::Error::from).flatten() {
+                Ok(local) => Connection { local, hosts }.converse(stream, ended).await,
+                // The client sees a connection that breaks off.
+                Err(error) => tracing::error!("cannot open the EC2 for an instance: {error:#}"),
+            }
+        });
+        while connections.try_join_next().is_some() {}
+    }
+}
+
 /// The context of every connection.
 #[derive(Debug, Clone)]
 struct Connection {
     local: Local,
-    port: u16,
+    /// The names of its address, with the port.
+    hosts: Arc<[String]>,
 }
 
 impl Connection {
@@ -145,7 +195,7 @@ impl Connection {
     }
 
     async fn answer(&self, request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
-        if let Err(why) = check_origin(request.headers(), request.uri(), self.port) {
+        if let Err(why) = check_origin(request.headers(), request.uri(), &self.hosts) {
             return plain(StatusCode::FORBIDDEN, why);
         }
         let (parts, body) = request.into_parts();
@@ -175,30 +225,31 @@ impl Connection {
     }
 }
 
-/// Refuses a browser's requests for a page, and any other name for this address.
-fn check_origin(headers: &HeaderMap, uri: &http::Uri, port: u16) -> Result<(), &'static str> {
+/// Refuses a browser's requests for a page, and any other name for this address than those in `hosts`.
+fn check_origin(
+    headers: &HeaderMap,
+    uri: &http::Uri,
+    hosts: &[String],
+) -> Result<(), &'static str> {
     if headers.contains_key(ORIGIN) {
         return Err("requests from web pages are refused");
     }
-    let mut hosts = headers.get_all(HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+    let mut given = headers.get_all(HOST).iter();
+    let (Some(host), None) = (given.next(), given.next()) else {
         return Err("exactly one Host is needed");
     };
     let written = uri
         .authority()
         .map(|authority| authority.as_str().as_bytes());
     for host in std::iter::once(host.as_bytes()).chain(written) {
-        if !is_here(host, port) {
+        if !hosts
+            .iter()
+            .any(|here| host.eq_ignore_ascii_case(here.as_bytes()))
+        {
             return Err("this is not the Host that listens here");
         }
     }
     Ok(())
-}
-
-fn is_here(host: &[u8], port: u16) -> bool {
-    ["127.0.0.1", "localhost", "[::1]"]
-        .iter()
-        .any(|name| host.eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
 }
 
 fn plain(status: StatusCode, why: &'static str) -> http::Response<Full<Bytes>> {
@@ -225,7 +276,8 @@ mod tests {
                 all.append(name, value);
                 all
             });
-        check_origin(&headers, &uri.parse().unwrap(), 4000).is_ok()
+        let hosts = ["127.0.0.1:4000", "localhost:4000", "[::1]:4000"].map(str::to_owned);
+        check_origin(&headers, &uri.parse().unwrap(), &hosts).is_ok()
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod disks;
 mod instances;
 mod interrupted;
 mod missing;
+mod roles;
 mod setup;
 mod site;
 mod wide;
