@@ -8,8 +8,8 @@
 # to interrupt and to run again.
 set -eu
 
-TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 util-linux mount
-  e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
+TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 nftables util-linux
+  mount e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
 TEST='openssh-server openssh-client git rsync shellcheck curl tmux iptables docker-registry
   busybox-static'
 # The AWS CLI, for tests/suite/session/along.rs and tests/bench/by-hand.sh.

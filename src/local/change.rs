@@ -11,8 +11,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::caller::Caller;
-use super::plane::{Plane, PlaneError};
-use super::records::{Ending, Instance};
+use super::plane::{Firewall, Plane, PlaneError};
+use super::records::{Ending, Group, Instance};
 use super::store::{Lock, StoreError};
 use super::wire::ApiError;
 use super::world::{Intent, World};
@@ -56,6 +56,27 @@ impl Change<'_> {
             .write(&self.lock, &self.world)
             .map_err(anyhow::Error::from)?;
         effect(&*self.local.0.plane)
+    }
+
+    /// Replaces the record of the group `id`, and with it what its rules let through.
+    pub(super) fn set_group(&mut self, id: &str, group: Group) -> Result<(), PlaneError> {
+        let mut changed = self.world.clone();
+        changed.groups.insert(id.to_owned(), group);
+        let firewall = self.local.0.firewall(&changed);
+        if firewall != self.local.0.firewall(&self.world) {
+            // Until the call succeeds the file has the old record: a kill undoes both.
+            self.effect(Intent::Sweep, |plane| plane.guard(&firewall))?;
+        }
+        self.world.groups = changed.groups;
+        Ok(())
+    }
+
+    /// Guards the machines that were launched since an intent was written: until then each is open.
+    pub(super) fn guard_new(&self) -> Result<(), PlaneError> {
+        self.local
+            .0
+            .plane
+            .guard(&self.local.0.firewall(&self.world))
     }
 
     /// The moment `at` on the clock that machines use.
@@ -156,6 +177,11 @@ impl Inner {
     pub(super) fn real(&self) -> bool {
         self.plane.is_real()
     }
+
+    /// What may reach the instances of `world`.
+    fn firewall(&self, world: &World) -> Firewall {
+        world.firewall(!self.enforces_groups)
+    }
 }
 
 /// Completes or undoes the call in which a process was killed.
@@ -240,7 +266,8 @@ fn clean_up(
             }
         }
     }
-    sweep(inner, world)
+    sweep(inner, world)?;
+    Ok(inner.plane.guard(&inner.firewall(world))?)
 }
 
 /// Removes from the data plane all that has no record.

@@ -115,6 +115,8 @@ struct Inner {
     default_vpc: bool,
     map_public_ip: bool,
     internet_gateway: bool,
+    /// Whether security groups hold for this computer too.
+    enforces_groups: bool,
     block_public_access: String,
     root_device: String,
     /// The rights of each role, by its instance profile, which has the same name.
@@ -191,6 +193,7 @@ impl Local {
             default_vpc: settings.default_vpc.unwrap_or(true),
             map_public_ip: settings.map_public_ip.unwrap_or(true),
             internet_gateway: settings.internet_gateway.unwrap_or(true),
+            enforces_groups: settings.enforce_groups.unwrap_or(false),
             throttle: settings
                 .limit_blocks
                 .unwrap_or(false)

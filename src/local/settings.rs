@@ -12,6 +12,7 @@
 //! default-vpc = true      # whether launches that name no subnet have one
 //! map-public-ip = true    # whether subnets give their instances a public address
 //! internet-gateway = true # whether the VPC's routes lead to one
+//! enforce-groups = false  # whether security groups hold for this computer too
 //! limit-blocks = false    # whether the EBS direct APIs allow only so many calls a second
 //! block-public-access = "off" # the mode of VPC Block Public Access, which subnets show
 //! root-device = "/dev/xvda" # the name that images give to their root disk
@@ -193,6 +194,9 @@ pub struct Settings {
     pub limit_blocks: Option<bool>,
     /// Whether the VPC's route table leads to an internet gateway; it does by default.
     pub internet_gateway: Option<bool>,
+    /// Whether security groups hold for this computer too; between instances they always do. By
+    /// default it reaches all of them, as if by a VPN.
+    pub enforce_groups: Option<bool>,
     /// The name of the root device of its images; `/dev/xvda` by default, as Amazon Linux has it.
     /// Debian and Ubuntu have another.
     pub root_device: Option<String>,
@@ -283,6 +287,7 @@ impl Settings {
             internet_gateway: self.internet_gateway.or(base.internet_gateway),
             limit_blocks: self.limit_blocks.or(base.limit_blocks),
             block_public_access: self.block_public_access.or(base.block_public_access),
+            enforce_groups: self.enforce_groups.or(base.enforce_groups),
             root_device: self.root_device.or(base.root_device),
             instance_profiles: self.instance_profiles.or(base.instance_profiles),
             secondary_cidrs: self.secondary_cidrs.or(base.secondary_cidrs),

@@ -14,6 +14,7 @@ use super::catalog;
 use super::delays::Delays;
 use super::experiment::{Experiment, Template};
 use super::faults::Fault;
+use super::plane::{Allowed, Firewall, Guarded, Origin};
 use super::records::{Ending, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags, Volume};
 
 /// The format of the state file.
@@ -240,6 +241,42 @@ impl World {
         }
         for group in self.groups.values_mut() {
             group.tags.forget_before(horizon);
+        }
+    }
+
+    /// What may reach the instances that have a machine, by their groups' rules. This computer may
+    /// reach all of them if `is_open_to_host`.
+    pub(super) fn firewall(&self, is_open_to_host: bool) -> Firewall {
+        let machines = || {
+            let all = self.instances.iter();
+            all.filter(|(_, instance)| instance.has_machine())
+        };
+        let members = |group: &String| {
+            let members = machines().filter(|(_, instance)| instance.groups.contains(group));
+            members.map(|(id, _)| id.clone()).collect()
+        };
+        let allowed = |rule: &Rule| {
+            let from = match &rule.peer {
+                Peer::Group(id) => Origin::Instances(members(id)),
+                Peer::Cidr(_) => Origin::Range(rule.peer.ipv4()?.to_owned()),
+            };
+            Some(Allowed {
+                protocol: rule.protocol.clone(),
+                ports: rule.from.zip(rule.to),
+                from,
+            })
+        };
+        let guarded = machines().map(|(id, instance)| {
+            let groups = instance.groups.iter().filter_map(|id| self.groups.get(id));
+            let rules = groups.flat_map(|group| &group.ingress);
+            Guarded {
+                instance: id.clone(),
+                allowed: rules.filter_map(allowed).collect(),
+            }
+        });
+        Firewall {
+            guarded: guarded.collect(),
+            is_open_to_host,
         }
     }
 

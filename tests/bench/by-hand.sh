@@ -11,7 +11,7 @@
 # nothing when it is interrupted.
 #
 # The key travels in user data, and no security group is named, because the EC2 in a folder knows no
-# key pairs and drops no packets.
+# key pairs, and its groups do not hold for this computer.
 set -eu
 
 ZONE=us-east-1a

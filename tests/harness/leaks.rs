@@ -3,10 +3,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// Lists all resources of the state directory `dir` that are still in the running system, a line
-/// each: loop devices, mounts, processes, and the network namespaces, interfaces and cgroups of
-/// every instance with a record or a console in `dir`.
+/// each: loop devices, mounts, processes, and the network namespaces, links and cgroups of every instance with a record or a console in `dir`.
 pub fn leaks(dir: &Path) -> Vec<String> {
     let dir = fs::canonicalize(dir).unwrap();
     let text = dir.to_str().unwrap();
@@ -47,12 +47,21 @@ pub fn leaks(dir: &Path) -> Vec<String> {
         let name = format!("xd-{}", &id[id.len() - 8..]);
         let mut places = vec![
             format!("/run/netns/{name}"),
-            format!("/sys/class/net/{name}"),
+            format!("/sys/fs/cgroup/{name}"),
         ];
-        places.push(format!("/sys/fs/cgroup/{name}"));
         for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
             places.push(format!("{}/{name}", hierarchy.path().display()));
         }
+        found.extend(routers().filter_map(|router| {
+            let shown = Command::new("ip")
+                .args(["-netns", &router, "link", "show", &name])
+                .output()
+                .unwrap();
+            shown
+                .status
+                .success()
+                .then(|| format!("{name} in {router}"))
+        }));
         found.extend(
             places
                 .into_iter()
@@ -60,4 +69,11 @@ pub fn leaks(dir: &Path) -> Vec<String> {
         );
     }
     found
+}
+
+/// The names of the routers' network namespaces.
+pub fn routers() -> impl Iterator<Item = String> {
+    let names = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("xd-vpc-"))
 }

@@ -1,4 +1,4 @@
-//! Security groups: records only, which drop no packets.
+//! Security groups: their records, and with these what reaches instances.
 
 mod rules;
 
@@ -84,6 +84,12 @@ fn group_called(id: Option<&str>, name: Option<&str>, world: &World) -> Result<S
         .ok_or_else(|| unknown_name(name))
 }
 
+/// A copy of a group's record, to be changed.
+fn record(id: &str, world: &World) -> Result<Group, ApiError> {
+    let group = world.groups.get(id);
+    group.cloned().ok_or_else(|| no_such("sg-", id))
+}
+
 /// The error for a group's name that the default VPC does not have.
 fn unknown_name(name: &str) -> ApiError {
     ApiError::client(
@@ -139,9 +145,7 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
     if rules.is_empty() {
         return Err(missing("ipPermissions"));
     }
-    let Some(group) = change.world.groups.get_mut(&id) else {
-        return Err(no_such("sg-", &id));
-    };
+    let mut group = record(&id, &change.world)?;
     for rule in &mut rules {
         if group.ingress.iter().any(|known| known.allows_as(rule)) {
             return Err(rules::duplicate(rule));
@@ -149,6 +153,7 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
         rule.id = new_id("sgr-")?;
         group.ingress.push(rule.clone());
     }
+    change.set_group(&id, group)?;
     let items = rules.iter().map(|rule| rules::item(&id, rule));
     Ok(vec![
         Xml::text("return", true),
@@ -190,9 +195,7 @@ pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> A
     if rules.is_empty() && ids.is_empty() {
         return Err(missing("ipPermissions"));
     }
-    let Some(group) = change.world.groups.get_mut(&id) else {
-        return Err(no_such("sg-", &id));
-    };
+    let mut group = record(&id, &change.world)?;
     if let Some(unknown) = ids
         .iter()
         .find(|id| !group.ingress.iter().any(|it| it.id == **id))
@@ -214,6 +217,7 @@ pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> A
     group.ingress.retain(|known| {
         !ids.contains(&known.id.as_str()) && !rules.iter().any(|rule| known.allows_as(rule))
     });
+    change.set_group(&id, group)?;
     Ok(vec![Xml::text("return", true)])
 }
 

@@ -47,6 +47,7 @@ pub(super) fn run_instances(request: Request<'_>, change: &mut Change<'_>) -> An
     for index in 0..order.count {
         ids.push(launch_one(&order, &reservation, index, change)?);
     }
+    change.guard_new()?;
     Ok(answer(change, &ids))
 }
 

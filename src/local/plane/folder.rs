@@ -34,6 +34,16 @@ pub(super) fn all(dir: &Path) -> PathBuf {
     dir.join("instances")
 }
 
+/// The name of an instance's namespace, of its link and table in the router, and of its cgroups:
+/// `xd-` and the last eight digits of its id (a link's name has at most 15 bytes).
+pub(super) fn name_of(instance: &str) -> String {
+    let digits = instance.strip_prefix("i-").unwrap_or(instance);
+    let last = digits
+        .get(digits.len().saturating_sub(8)..)
+        .unwrap_or(digits);
+    format!("xd-{last}")
+}
+
 /// How a volume is plugged into the instance, or will be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Plug {
@@ -53,18 +63,13 @@ pub(super) struct Folder {
 impl Folder {
     /// The folder of `instance` in the state directory `dir`, there or not.
     pub(super) fn new(dir: &Path, instance: &str) -> Self {
-        let digits = instance.strip_prefix("i-").unwrap_or(instance);
-        let last = digits
-            .get(digits.len().saturating_sub(8)..)
-            .unwrap_or(digits);
         Self {
             path: all(dir).join(instance),
-            name: format!("xd-{last}"),
+            name: name_of(instance),
         }
     }
 
-    /// The name of the instance's namespace, host interface and cgroups: `xd-` and the last eight
-    /// digits of its id (an interface's name has at most 15 bytes).
+    /// The instance's [name](name_of) outside of it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! launch ─ supervisor (one process an instance) ─┬─ guest (namespaces, root, systemd)
-//!                                                ├─ network (a veth pair, one address)
+//!                                                ├─ network (a veth pair, one address), behind
+//!                                                │  the router, with its firewall
 //!                                                ├─ metadata (169.254.169.254 inside)
 //!                                                ├─ the API (169.254.169.250 inside)
 //!                                                └─ console
@@ -21,6 +22,7 @@ mod console;
 mod copies;
 mod disk;
 mod error;
+mod firewall;
 mod folder;
 mod gpu;
 mod guest;
@@ -42,6 +44,7 @@ mod program;
 mod real;
 mod role;
 mod root;
+mod router;
 mod sent_keys;
 mod stamp;
 mod supervisor;
@@ -55,6 +58,7 @@ use jiff::Timestamp;
 
 pub use blocks::BLOCK;
 pub use error::PlaneError;
+pub use firewall::{Allowed, Firewall, Guarded, Origin};
 pub use gpu::{Driver, Gpu};
 pub use images::Image;
 pub use inside::API_URL;
@@ -110,6 +114,10 @@ pub trait Plane: fmt::Debug + Send + Sync {
 
     /// Announces to the instance that it is at elevated risk of interruption, since `noticed`.
     fn recommend_rebalance(&self, instance: &str, noticed: Timestamp) -> Result<(), PlaneError>;
+
+    /// Lets reach the instances in `firewall` what that says, and nothing else; for all of them that
+    /// are up, at once. A machine is open to all until this names it.
+    fn guard(&self, firewall: &Firewall) -> Result<(), PlaneError>;
 
     /// Removes everything an ended instance could have left: processes, mounts, loop devices,
     /// namespaces, cgroups, its folder except the console. Ends one that still runs, by force.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{BLOCK, Image, Machine, Plane, PlaneError, Up};
+use super::{BLOCK, Firewall, Image, Machine, Plane, PlaneError, Up};
 use xdrive_ground::clock::BootTime;
 
 /// The only image.
@@ -63,6 +63,10 @@ impl Plane for PaperPlane {
     }
 
     fn recommend_rebalance(&self, _instance: &str, _noticed: Timestamp) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn guard(&self, _firewall: &Firewall) -> Result<(), PlaneError> {
         Ok(())
     }
 

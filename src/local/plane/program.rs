@@ -11,12 +11,13 @@ use super::PlaneError;
 
 /// The programs that run on this computer, the boot script's included, each with its Debian
 /// package. The shell and coreutils are not listed: every system has them.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("ip", "iproute2"),
     ("kill", "procps"),
     ("losetup", "mount"),
     ("mount", "mount"),
     ("umount", "mount"),
+    ("nft", "nftables"),
     ("nsenter", "util-linux"),
     ("pivot_root", "util-linux"),
     ("setpriv", "util-linux"),

@@ -16,8 +16,8 @@ use super::order::Order;
 use super::process::Process;
 use super::program::{self, MKFS, cannot_start, program};
 use super::supervisor::Report;
-use super::{Image, Machine, Plane, PlaneError, Up};
-use super::{blocks, console, disk, images, loops, metadata, power, sent_keys, sweep};
+use super::{Firewall, Image, Machine, Plane, PlaneError, Up};
+use super::{blocks, console, disk, firewall, images, loops, metadata, power, sent_keys, sweep};
 use xdrive_ground::clock::{BootTime, Clock};
 
 /// Namespaces, loop devices and files below the state directory.
@@ -152,6 +152,10 @@ impl Plane for RealPlane {
         // An instance that is off cannot read it.
         folder.supervised()?;
         Ok(metadata::recommend_rebalance(&folder, noticed)?)
+    }
+
+    fn guard(&self, firewall: &Firewall) -> Result<(), PlaneError> {
+        firewall::set(firewall)
     }
 
     fn clear(&self, instance: &str) -> Result<(), PlaneError> {

@@ -1,5 +1,6 @@
 //! Calls on real machines and disks: the records agree with the system.
 
+mod firewall;
 mod wide;
 
 use std::fmt::Write as _;
@@ -191,7 +192,11 @@ fn caller() {
     };
     let mut words = order.split(' ');
     let plane = plane(Path::new(words.next().unwrap()));
-    let local = open(&plane, Settings::default());
+    let settings = Settings {
+        enforce_groups: Some(true),
+        ..Settings::default()
+    };
+    let local = open(&plane, settings);
     let action = words.next().unwrap();
     let params: Vec<_> = words.map(|word| word.split_once('=').unwrap()).collect();
     call(&local, action, &params).unwrap();

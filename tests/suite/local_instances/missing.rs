@@ -45,6 +45,7 @@ fn missing_programs_are_named_all_at_once_before_anything_is_made() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     for (hidden, named) in [
         (vec!["ip"], "ip (package iproute2)"),
+        (vec!["nft"], "nft (package nftables)"),
         (
             vec!["losetup", "unshare"],
             "losetup (package mount), unshare (package util-linux)",

@@ -4,6 +4,7 @@ mod disks;
 mod instances;
 mod interrupted;
 mod missing;
+mod network;
 mod roles;
 mod setup;
 mod site;

@@ -39,7 +39,7 @@ async fn dockers_networks_hide_nothing_that_the_host_can_reach() {
     // and those behind the default route.
     vpc_has(&machine, "172.31.0.0/16\n172.17.0.0/16").await;
     machine
-        .sh("ip route add 172.18.128.0/17 via 10.99.0.1 table 51; \
+        .sh("ip route add 172.18.128.0/17 via 10.99.0.2 table 51; \
              echo nameserver 172.19.0.2 >> /etc/resolv.conf")
         .await;
     machine.mount_blank(&disk).await;

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use xdrive::local::plane::{Machine, PlaneError};
+use xdrive::local::plane::{Firewall, Guarded, Machine, PlaneError};
 
 use crate::local_instances::site::{Site, succeed, until};
 use harness::id;
@@ -91,10 +91,21 @@ fn two_state_directories_live_side_by_side() {
     one.plane.sweep(&[], &[], &[]).unwrap();
     assert!(!one.plane.is_up(&first.up));
     second.run("true");
-    // Neither reaches the other, nor anything beyond this computer.
+    // Neither reaches anything beyond this computer, nor the other where its firewall is against it.
     let third = one.launch();
-    second.run(&format!("! ping -c 1 -W 1 {}", third.address()));
     second.run("! ping -c 1 -W 1 192.0.2.1");
+    third.run(&format!("ping -c 1 -W 1 {}", second.address()));
+    let closed = Guarded {
+        instance: second.id.clone(),
+        allowed: Vec::new(),
+    };
+    let firewall = Firewall {
+        guarded: vec![closed],
+        is_open_to_host: true,
+    };
+    other.plane.guard(&firewall).unwrap();
+    third.run(&format!("! ping -c 1 -W 1 {}", second.address()));
+    second.run(&format!("ping -c 1 -W 1 {}", third.address()));
 }
 
 #[test]
