@@ -17,6 +17,7 @@ pub(crate) mod fuzzing;
 mod kept;
 mod layers;
 mod reader;
+mod runs;
 mod tree;
 
 use std::sync::Arc;
@@ -24,7 +25,10 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 use crate::ec2::{self, Ec2};
+use crate::host::container::CommandId;
+use crate::host::logs::Piece;
 use crate::host::on_record::OnRecord;
+use crate::host::runs::Run;
 use crate::host::sftp::{Sftp, SftpError};
 use crate::ids::{DriveIn, DriveName, SnapshotId};
 
@@ -94,8 +98,28 @@ impl Asleep {
 
     /// The containers that are on record, the main one first.
     pub(crate) async fn containers(&self) -> Result<Vec<OnRecord>, SftpError> {
+        self.blocking(containers::read).await
+    }
+
+    /// The runs that are on record, the oldest first.
+    pub(crate) async fn runs(&self) -> Result<Vec<Run>, SftpError> {
+        self.blocking(runs::read).await
+    }
+
+    /// The ends of what a run wrote, standard output first; nothing of one that is not on record.
+    pub(crate) async fn run_output(&self, id: &CommandId) -> Result<Vec<Piece>, SftpError> {
+        let id = id.clone();
+        self.blocking(move |blocks| runs::read_output(blocks, &id))
+            .await
+    }
+
+    /// The result of a `read` that blocks.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(Blocks) -> Result<T, SftpError> + Send + 'static,
+    ) -> Result<T, SftpError> {
         let blocks = self.blocks.clone();
-        let reading = spawn_blocking(move || containers::read(blocks)).await;
+        let reading = spawn_blocking(move || read(blocks)).await;
         reading.map_err(|error| SftpError::Lost(error.to_string()))?
     }
 

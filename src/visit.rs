@@ -27,7 +27,7 @@ pub(crate) use finish::{Finished, finish_drive};
 pub(crate) use look::{Look, list_files, show_files};
 pub(crate) use ports::{Ports, list_ports};
 pub(crate) use proxy::proxy;
-pub(crate) use runs::{Listed, Wanted, list_runs, logs};
+pub(crate) use runs::{Listed, RunsHost, Wanted, list_runs, logs};
 pub(crate) use scratch::end_scratch;
 pub(crate) use stop::stop;
 pub(crate) use up::demand_host;

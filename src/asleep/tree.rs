@@ -427,4 +427,4 @@ pub(super) fn attributes(found: &Inode) -> Attributes {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

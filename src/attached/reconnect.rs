@@ -189,23 +189,6 @@ impl Reconnector<'_> {
             .print(&format!("connected to {host} again after {seconds} s"));
     }
 
-    /// Reports what is lost of a command's standard output, and of its standard error: what its host
-    /// did not keep, or its record on the drive.
-    pub(crate) fn report_missing(&self, lost: [u64; 2], is_on_record: bool) {
-        let why = if is_on_record {
-            "the record of a command that has ended has the last MiB"
-        } else {
-            "more than the host keeps; `spool` in the configuration says how much that is"
-        };
-        for (bytes, stream) in lost.iter().zip(["output", "error"]) {
-            if *bytes > 0 {
-                self.report.print(&format!(
-                    "{bytes} bytes of its standard {stream} are lost: {why}"
-                ));
-            }
-        }
-    }
-
     /// The ending of what has lost its connection for good, because of `why`.
     pub(crate) fn over(&self, why: &str) -> Ending {
         Ending::Failed(connection_lost(why, &self.command))

@@ -8,6 +8,7 @@ use crate::failure::{Exit, Failure};
 use crate::host::runs::Run;
 use crate::host::scripts::Host;
 use crate::opener::{Drive, or_interrupted};
+use crate::report::Report;
 
 /// A drive's instance that is up, and its scripts.
 pub(crate) struct Live {
@@ -47,6 +48,23 @@ pub(crate) fn with_prefix<'a>(runs: &'a [Run], wanted: &str) -> Option<&'a Run> 
     let mut found = runs.iter().filter(|run| run.id.starts_with(wanted));
     let first = found.next()?;
     found.next().is_none().then_some(first)
+}
+
+/// Reports what is lost of a command's standard output, and of its standard error: what its host did
+/// not keep, or its record on the drive.
+pub(crate) fn report_missing(report: &Report, lost: [u64; 2], is_on_record: bool) {
+    let why = if is_on_record {
+        "the record of a command that has ended has the last MiB"
+    } else {
+        "more than the host keeps; `spool` in the configuration says how much that is"
+    };
+    for (bytes, stream) in lost.iter().zip(["output", "error"]) {
+        if *bytes > 0 {
+            report.print(&format!(
+                "{bytes} bytes of its standard {stream} are lost: {why}"
+            ));
+        }
+    }
 }
 
 /// The failure of a request that does not name one of `runs`.

@@ -27,7 +27,7 @@ pub struct Args {
 
     /// Only what came in the last time, such as 10m.
     ///
-    /// To a few seconds [default: all that its host keeps].
+    /// To a few seconds; all of a run on record that ended in that time [default: all that is kept].
     #[arg(long, value_name = "TIME", value_parser = quantity::since)]
     pub since: Option<Duration>,
 
@@ -54,7 +54,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let place = super::whole(args.drive);
         let drive = context.drive(&paths, place, args.shared).await?;
-        let visitor = super::visitor(&paths, reach)?;
+        let visitor = || super::visitor(&paths, reach);
         visit::logs(drive, visitor, wanted, report::bytes).await
     })
 }

@@ -1,4 +1,4 @@
-//! `xdrive ps`: which commands run on drives that are up, and which have ended there.
+//! `xdrive ps`: which commands run on drives that are up, and which have ended on a drive.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -25,6 +25,8 @@ pub struct Args {
     pub drive: Option<DriveName>,
 
     /// Show what has ended, too.
+    ///
+    /// Of a drive that is not up, what its newest snapshot has on record.
     #[arg(short, long)]
     pub all: bool,
 
@@ -51,8 +53,8 @@ pub struct Args {
 struct Row {
     /// Name of the drive.
     drive: String,
-    /// Id of the drive's instance.
-    instance: String,
+    /// Id of the drive's instance; null if the drive is not up.
+    instance: Option<String>,
     /// Name of the run's container; main is the drive's main one.
     container: String,
     /// Id of the run.
@@ -84,14 +86,16 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     super::block_on(async {
         let cloud = context.open(&paths).await?;
         let opening = |drive| context.opening(super::whole(drive), args.shared);
-        let visitor = super::visitor(&paths, reach)?;
-        if let Some(drive) = args.drive.clone() {
-            let listed = runs(opening(drive.clone()), cloud.clone(), visitor).await?;
-            return shown(&[(drive, listed)], args, &cloud);
+        let visitor = || super::visitor(&paths, reach);
+        if let Some(name) = args.drive.clone() {
+            let drive = Drive::open(opening(name.clone()), cloud.clone()).await?;
+            let listed = visit::list_runs(drive, visitor, args.all).await?;
+            return shown(&[(name, listed)], args, &cloud);
         }
+        let visitor = visitor()?;
         let drives = up(&cloud, args.shared).await?;
         let openings = drives.into_iter().map(opening);
-        let (listed, failures) = of_each(openings, &cloud, &visitor).await;
+        let (listed, failures) = of_each(openings, &cloud, &visitor, args.all).await;
         let mut worst = None;
         for failure in &failures {
             report::error(&failure.shown(args.json, failure.exit.code()));
@@ -105,17 +109,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-/// The runs of a drive.
-async fn runs(opening: Opening, cloud: Cloud, visitor: Visitor) -> Result<Listed, Failure> {
-    visit::list_runs(Drive::open(opening, cloud).await?, visitor).await
-}
-
 /// The runs of each of these drives, and the failures of those that cannot be listed. Hosts are asked
 /// side by side: one that does not answer keeps none of the others waiting.
 async fn of_each(
     openings: impl Iterator<Item = Opening>,
     cloud: &Cloud,
     visitor: &Visitor,
+    all: bool,
 ) -> (Vec<(DriveName, Listed)>, Vec<Failure>) {
     let (mut listed, mut failures) = (Vec::new(), Vec::new());
     // A session's parts stay on one thread.
@@ -123,7 +123,11 @@ async fn of_each(
     let asked: Vec<_> = openings
         .map(|opening| {
             let drive = opening.place.drive.clone();
-            let listing = runs(opening, cloud.clone(), visitor.clone());
+            let (cloud, visitor) = (cloud.clone(), visitor.clone());
+            let listing = async move {
+                let drive = Drive::open(opening, cloud).await?;
+                visit::list_runs(drive, || Ok(visitor), all).await
+            };
             (drive, local.spawn_local(listing))
         })
         .collect();
@@ -150,7 +154,7 @@ fn shown(listed: &[(DriveName, Listed)], args: &Args, cloud: &Cloud) -> Result<u
     let mut text = String::new();
     for (drive, listed) in listed {
         let found = rows_of(drive, listed, args.all, cloud);
-        text.push_str(&text_of(drive, listed, &found));
+        text.push_str(&text_of(drive, listed, &found, args.all));
         rows.extend(found);
     }
     if args.json {
@@ -177,7 +181,7 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
     let runs = listed.runs.iter().filter(|run| all || run.runs());
     let rows = runs.map(|run| Row {
         drive: drive.to_string(),
-        instance: listed.instance.clone(),
+        instance: listed.host.as_ref().map(|it| it.instance.to_string()),
         container: match &*run.container {
             "" => MAIN.to_owned(),
             name => name.to_owned(),
@@ -194,15 +198,21 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         status: run.status,
         closing: run.closing.clone(),
         last: run.last.clone(),
-        dollars_so_far: listed.dollars,
+        dollars_so_far: listed.host.as_ref().and_then(|host| host.dollars),
     });
     rows.collect()
 }
 
-/// A drive with its cost, and its runs below it; with their containers if one has a name.
-fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
-    let cost = one_line(listed.cost.lines().next().unwrap_or_default());
-    let mut text = format!("{drive} on {cost}\n");
+/// A drive with its cost, if it is up, and its runs below it; with their containers if one has a name.
+fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> String {
+    let mut text = match &listed.host {
+        Some(host) => {
+            let cost = one_line(host.cost.lines().next().unwrap_or_default());
+            format!("{drive} on {cost}\n")
+        }
+        None if all => format!("{drive} is not up\n"),
+        None => format!("{drive} is not up; --all shows what has ended\n"),
+    };
     let shows_containers = rows.iter().any(|row| row.container != MAIN);
     let width = rows.iter().map(|row| row.container.chars().count()).max();
     let width = width.unwrap_or_default();
@@ -238,6 +248,7 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::visit::RunsHost;
 
     #[test]
     fn rows_have_the_committed_schema() {
@@ -264,12 +275,13 @@ mod tests {
             last: "\u{1b}]0;TITLE\u{7}\u{1b}[31mred\u{9b}2J".to_owned(),
             dollars_so_far: None,
         };
-        let listed = Listed {
-            instance: "i-1".to_owned(),
+        let host = RunsHost {
+            instance: "i-1".parse().unwrap(),
             cost: "t3.small\u{1b}[2J, 1 h\nmore".to_owned(),
             dollars: None,
-            runs: Vec::new(),
         };
+        let (host, runs) = (Some(host), Vec::new());
+        let listed = Listed { host, runs };
         let rows = [row("\u{9b}tools"), row("main")];
         let run = |container: &str| {
             format!(
@@ -283,6 +295,9 @@ mod tests {
             run("?tools"),
             run("main  ")
         );
-        assert_eq!(text_of(&"demo".parse().unwrap(), &listed, &rows), expected);
+        assert_eq!(
+            text_of(&"demo".parse().unwrap(), &listed, &rows, true),
+            expected
+        );
     }
 }

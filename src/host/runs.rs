@@ -72,17 +72,38 @@ pub struct Run {
     #[serde(default)]
     pub closing: Option<String>,
     /// Whether it vanished with its host: nobody knows its end.
+    #[serde(default)]
     pub is_lost: bool,
     /// Whether a session can attach to it: it runs, or no caller has received its exit status.
+    #[serde(default)]
     pub is_kept: bool,
     /// The last line that it printed.
+    #[serde(default)]
     pub last: String,
+}
+
+/// What a host leaves of a run on the drive (`shell/host/spool.py`, `record`).
+#[derive(Deserialize)]
+struct Record {
+    #[serde(flatten)]
+    run: Run,
+    /// The bytes that it wrote to standard output, and to standard error.
+    written: [u64; 2],
 }
 
 impl Run {
     /// Parses one of `runs.py`'s facts.
     pub(super) fn parse(fact: &str) -> Option<Self> {
         serde_json::from_str(fact).ok()
+    }
+
+    /// Parses the record of the run `id` on a drive that is mounted nowhere. Returns it without its last
+    /// line, and the bytes that it wrote to standard output and to standard error.
+    pub(crate) fn on_record(id: &CommandId, record: &[u8]) -> Option<(Self, [u64; 2])> {
+        let Record { mut run, written } = serde_json::from_slice(record).ok()?;
+        run.id = id.as_str().to_owned();
+        run.is_lost = run.status.is_none();
+        Some((run, written))
     }
 
     /// Whether it still runs.
@@ -106,6 +127,14 @@ impl Run {
         let end = self.ended.map_or(now, moment);
         let seconds = end.duration_since(self.began_at()).as_secs();
         u64::try_from(seconds).unwrap_or_default()
+    }
+
+    /// Whether it ended in that time before `now`, or is lost.
+    pub(crate) fn ended_within(&self, time: Duration, now: Timestamp) -> bool {
+        self.ended.is_none_or(|ended| {
+            let since = now.duration_since(moment(ended));
+            since <= SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)
+        })
     }
 
     /// The name of its container; none for the main one.

@@ -65,7 +65,12 @@ impl Drive {
                 Some(generation) => format!("{drive} has no snapshot of generation {generation}"),
                 None => format!("{drive} has no snapshot yet that can be read"),
             };
-            let hint = format!("{command} list {drive} -v shows its snapshots");
+            let hint = match generation {
+                None if facts.volumes_left().next().is_some() => {
+                    format!("{command} stop {drive} saves what its volume has")
+                }
+                _ => format!("{command} list {drive} -v shows its snapshots"),
+            };
             return Err(Failure::new(Exit::Unavailable, anyhow!(which)).hint(hint));
         };
         if generation.is_none()

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::container::ContainerSession;
+use crate::attached::runs::report_missing;
 use crate::attached::{Attempt, Reconnector, in_words, lost};
 use crate::host::scripts::Host;
 use crate::opener::Ending;
@@ -120,7 +121,7 @@ impl Reconnector<'_> {
     /// Reports that a command is attached again, and what of its output is lost.
     fn report_return(&self, after: Duration, lost: [u64; 2]) {
         self.report_again(after);
-        self.report_missing(lost, false);
+        report_missing(self.report, lost, false);
     }
 }
 

@@ -1,6 +1,7 @@
-//! Runs on a drive's host, looked at from any laptop: which there are, and what they print. Nothing
-//! is launched for that, and no lease begins. What they print goes on after a lost connection, at the
-//! byte up to which it was shown.
+//! Runs on a drive, looked at from any laptop: which there are, and what they print. Nothing is
+//! launched for that, and no lease begins: where the drive is not up its newest snapshot has what is on
+//! record. What they print on a host goes on after a lost connection, at the byte up to which it was
+//! shown.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::visitor::{Visit, Visitor};
-use crate::attached::runs::{list, no_run, with_prefix};
+use crate::asleep::Asleep;
+use crate::attached::runs::{list, no_run, report_missing, with_prefix};
 use crate::attached::{Reconnector, reach_live};
 use crate::failure::{Exit, Failure, READER_LEFT};
 use crate::host::container::CommandId;
@@ -18,38 +20,74 @@ use crate::host::facts::ScriptError;
 use crate::host::logs::{Beginning, Piece};
 use crate::host::runs::Run;
 use crate::host::scripts::Host;
-use crate::opener::{Cost, Drive, Ending, unless_ended};
+use crate::ids::InstanceId;
+use crate::opener::{Cost, Drive, Ending, Files, Sleeping, or_interrupted, unless_ended};
 use crate::ssh::SshError;
 
-/// The runs of a drive that is up.
+/// The runs of a drive.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// The id of the runs' instance.
-    pub(crate) instance: String,
-    /// The cost so far, in words.
-    pub(crate) cost: String,
-    /// The cost so far in US dollars, if the price is known.
-    pub(crate) dollars: Option<f64>,
+    /// Where they run; none of a drive that is not up.
+    pub(crate) host: Option<RunsHost>,
     /// The runs, the oldest first.
     pub(crate) runs: Vec<Run>,
 }
 
-/// Lists the runs of the drive. Fails if it is not up.
-pub(crate) async fn list_runs(drive: Drive, visitor: Visitor) -> Result<Listed, Failure> {
-    let mut visit = Visit::new(drive, visitor, false)?;
+/// The instance of a drive that is up.
+#[derive(Debug)]
+pub(crate) struct RunsHost {
+    pub(crate) instance: InstanceId,
+    /// The cost so far, in words.
+    pub(crate) cost: String,
+    /// The cost so far in US dollars, if the price is known.
+    pub(crate) dollars: Option<f64>,
+}
+
+/// Lists the runs of the drive. Of one that is not up its newest snapshot is read if `all` are asked
+/// for, also those that have ended.
+pub(crate) async fn list_runs(
+    mut drive: Drive,
+    visitor: impl FnOnce() -> Result<Visitor, Failure>,
+    all: bool,
+) -> Result<Listed, Failure> {
+    if drive.facts.host.is_none() && !drive.facts.is_empty() && !all {
+        let runs = Vec::new();
+        return Ok(Listed { host: None, runs });
+    }
+    let instance = match drive.find_files(None).await? {
+        Files::Up(instance) => *instance,
+        Files::Asleep(sleeping) => {
+            let runs = runs_asleep(&mut drive, &sleeping).await?.0;
+            return Ok(Listed { host: None, runs });
+        }
+    };
+    let mut visit = Visit::new(drive, visitor()?, false)?;
     let drive = &mut visit.drive;
-    let instance = drive.facts.host.clone();
-    let live = reach_live(drive, visit.reconciler.hosts(), instance).await?;
+    let live = reach_live(drive, visit.reconciler.hosts(), Some(instance)).await?;
     let runs = list(drive, &live).await?;
     let cloud = &drive.cloud;
     let cost = Cost::ask(&live.instance, &drive.name, &cloud.ec2, &cloud.clock);
     let cost = cost.known().await;
-    Ok(Listed {
-        instance: live.instance.id.to_string(),
+    let host = RunsHost {
         cost: cost.text(),
         dollars: cost.so_far(),
-        runs,
-    })
+        instance: live.instance.id,
+    };
+    let host = Some(host);
+    Ok(Listed { host, runs })
+}
+
+/// The runs on record in a snapshot of the drive, which stays open.
+async fn runs_asleep(
+    drive: &mut Drive,
+    sleeping: &Sleeping,
+) -> Result<(Vec<Run>, Asleep), Failure> {
+    let asleep = Asleep::new(drive.cloud.ec2.clone(), &sleeping.snapshot, &drive.place());
+    let runs = or_interrupted(&mut drive.signals, &drive.report, asleep.runs()).await?;
+    match runs {
+        Ok(runs) => Ok((runs, asleep)),
+        Err(error) => Err(drive.lost_asleep(&asleep, &error.to_string())),
+    }
 }
 
 /// The part of a run's output to show.
@@ -62,24 +100,38 @@ pub(crate) struct Wanted {
     pub(crate) follows: bool,
 }
 
-/// Passes the output of a run to `show`, with `true` for standard output. A lost connection is restored.
-/// Returns the exit code.
+impl Wanted {
+    /// The run among `runs` of the drive.
+    fn choose<'a>(&self, runs: &'a [Run], drive: &Drive) -> Result<&'a Run, Failure> {
+        let run = match &self.run {
+            Some(wanted) => with_prefix(runs, wanted),
+            None => runs.last(),
+        };
+        run.ok_or_else(|| no_run(drive, runs, self.run.as_deref()))
+    }
+}
+
+/// Passes a part of a run's output on: of standard output where the first argument is true, else of
+/// standard error.
+type Show = fn(bool, &[u8]) -> std::io::Result<()>;
+
+/// Passes the output of a run to `show`: from the host of a drive that is up, over other connections
+/// when one is lost, else from the newest snapshot. Returns the exit code.
 pub(crate) async fn logs(
-    drive: Drive,
-    visitor: Visitor,
+    mut drive: Drive,
+    visitor: impl FnOnce() -> Result<Visitor, Failure>,
     wanted: Wanted,
-    show: fn(bool, &[u8]) -> std::io::Result<()>,
+    show: Show,
 ) -> Result<u8, Failure> {
-    let mut visit = Visit::new(drive, visitor, false)?;
-    let opened = &mut visit.drive;
-    let instance = opened.facts.host.clone();
-    let live = reach_live(opened, visit.reconciler.hosts(), instance).await?;
-    let runs = list(opened, &live).await?;
-    let run = match &wanted.run {
-        Some(wanted) => with_prefix(&runs, wanted),
-        None => runs.last(),
+    let instance = match drive.find_files(None).await? {
+        Files::Up(instance) => *instance,
+        Files::Asleep(sleeping) => return logs_asleep(drive, &sleeping, &wanted, show).await,
     };
-    let run = run.ok_or_else(|| no_run(opened, &runs, wanted.run.as_deref()))?;
+    let mut visit = Visit::new(drive, visitor()?, false)?;
+    let opened = &mut visit.drive;
+    let live = reach_live(opened, visit.reconciler.hosts(), Some(instance)).await?;
+    let runs = list(opened, &live).await?;
+    let run = wanted.choose(&runs, opened)?;
     let id = run
         .command_id()
         .ok_or_else(|| anyhow!("the host has a run without an id"))?;
@@ -111,6 +163,52 @@ pub(crate) async fn logs(
     }
 }
 
+/// Passes what a snapshot has of a run's output to `show`. Returns the exit code.
+async fn logs_asleep(
+    mut drive: Drive,
+    sleeping: &Sleeping,
+    wanted: &Wanted,
+    show: Show,
+) -> Result<u8, Failure> {
+    let (runs, asleep) = runs_asleep(&mut drive, sleeping).await?;
+    let run = wanted.choose(&runs, &drive)?;
+    let Some(id) = run.command_id() else {
+        return Err(no_run(&drive, &runs, wanted.run.as_deref()));
+    };
+    let output = asleep.run_output(&id);
+    let output = or_interrupted(&mut drive.signals, &drive.report, output).await?;
+    let output = output.map_err(|error| drive.lost_asleep(&asleep, &error.to_string()))?;
+    drive.note_reading(sleeping, &asleep);
+    // A record has no times.
+    let now = drive.cloud.clock.now();
+    if wanted
+        .since
+        .is_none_or(|since| run.ended_within(since, now))
+    {
+        for Piece {
+            is_output,
+            place,
+            bytes,
+        } in output
+        {
+            let lost = if is_output { [place, 0] } else { [0, place] };
+            report_missing(&drive.report, lost, true);
+            match show(is_output, &bytes) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(READER_LEFT),
+                shown => shown.map_err(anyhow::Error::from)?,
+            }
+        }
+    }
+    if run.is_lost {
+        let error = anyhow!(
+            "{} vanished with its host, and its end is not on record",
+            id.as_str()
+        );
+        return Err(Failure::new(Exit::Failed, error));
+    }
+    Ok(0)
+}
+
 /// The part of a run's output that was shown.
 struct Shown<'a> {
     id: &'a CommandId,
@@ -122,7 +220,7 @@ struct Shown<'a> {
     is_on_record: bool,
     /// Up to which byte standard output, and standard error, were shown; none before that is known.
     places: [Option<u64>; 2],
-    show: fn(bool, &[u8]) -> std::io::Result<()>,
+    show: Show,
 }
 
 impl Shown<'_> {
@@ -169,7 +267,7 @@ impl Shown<'_> {
             if let Some(since) = lost.take() {
                 reconnector.report_again(since.elapsed());
             }
-            reconnector.report_missing(self.add(&piece), self.is_on_record);
+            report_missing(reconnector.report, self.add(&piece), self.is_on_record);
             match (self.show)(piece.is_output, &piece.bytes) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     return Ok(Reading::ReaderLeft);

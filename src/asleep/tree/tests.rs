@@ -26,8 +26,11 @@ fn run(program: &str, words: &[&str]) {
     assert!(done.status.success(), "{program} {words:?}: {errors}");
 }
 
-/// The container's files of a drive with these files, which debugfs then changed by these commands.
-fn tree(fill: impl FnOnce(&Path), commands: &str) -> Result<Tree, SftpError> {
+/// A file system with these files, which debugfs then changed by these commands.
+pub(in crate::asleep) fn file_system(
+    fill: impl FnOnce(&Path),
+    commands: &str,
+) -> Result<Ext4, SftpError> {
     let dir = tempfile::tempdir().unwrap();
     let (files, image) = (dir.path().join("files"), dir.path().join("image"));
     fs::create_dir(&files).unwrap();
@@ -39,8 +42,12 @@ fn tree(fill: impl FnOnce(&Path), commands: &str) -> Result<Tree, SftpError> {
         run("debugfs", &["-w", "-R", command, image]);
     }
     let disk = Bytes(fs::read(image).unwrap());
-    let fs = Ext4::load(Box::new(disk)).map_err(failed)?;
-    Tree::open(fs, "demo".parse().unwrap())
+    Ext4::load(Box::new(disk)).map_err(failed)
+}
+
+/// The container's files of a drive with those files ([`file_system`]).
+fn tree(fill: impl FnOnce(&Path), commands: &str) -> Result<Tree, SftpError> {
+    Tree::open(file_system(fill, commands)?, "demo".parse().unwrap())
 }
 
 fn write(root: &Path, path: &str, content: impl AsRef<[u8]>) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::connection_lost::recorded;
 use super::json::document;
@@ -123,6 +124,20 @@ fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
         .reports(&format!("error: the command {id} on demo has ended"))
         .reports(&format!("hint: xdrive --local logs demo {id} shows"));
     site.run(&["stop", "demo"]).is(0);
+    // On record they are as they were listed by their host.
+    site.run(&["ps", "demo"])
+        .is(0)
+        .prints("demo is not up; --all");
+    let rows = document("ps", &site.run(&["ps", "demo", "--all", "--json"]));
+    let mut as_listed = first.clone();
+    as_listed["instance"] = Value::Null;
+    as_listed["dollars_so_far"] = Value::Null;
+    assert_eq!(rows[0], as_listed, "{rows}");
+    assert_eq!(rows[1]["state"], "ended", "{rows}");
+    assert_eq!(rows[1]["closing"], "stop", "{rows}");
+    let of_the_first = site.run(&["logs", "demo", id, "-f"]);
+    assert_eq!(of_the_first.is(0).stdout, "begun\nover\n");
+    of_the_first.reports("aside\n").reports(" cents");
     site.has_no_leaks();
 }
 

@@ -1,0 +1,118 @@
+use std::fs;
+use std::path::Path;
+
+use super::super::tree::tests::file_system;
+use super::*;
+
+fn id(text: &str) -> CommandId {
+    CommandId::parse(text).unwrap()
+}
+
+/// Leaves a run of this record and these outputs on the drive.
+fn leave(root: &Path, name: &str, record: &str, outputs: [Option<&[u8]>; 2]) {
+    let folder = root.join("xdrive/runs").join(name);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("record"), record).unwrap();
+    for (name, output) in ["output", "errors"].into_iter().zip(outputs) {
+        if let Some(output) = output {
+            fs::write(folder.join(name), output).unwrap();
+        }
+    }
+}
+
+/// The record of a run that began then and ended with 3.
+fn record(began: u32, written: [usize; 2]) -> String {
+    format!(
+        r#"{{"run": "ffff", "command": "sh -c x", "container": "tools", "began": {began}.5,
+            "ended": 90.0, "status": 3, "closing": null, "bound": 9, "kept": [0, 0],
+            "written": {written:?}, "since": [0, 0], "is_settled": true}}"#
+    )
+}
+
+#[test]
+fn runs_are_listed_in_their_order_with_the_last_lines_that_their_host_would_name() {
+    let fs = file_system(
+        |root| {
+            let lines = b"one\n  70%\r  90% \r\n \n";
+            leave(root, "2b", &record(20, [20, 0]), [Some(lines), Some(b"e")]);
+            let only_errors: [Option<&[u8]>; 2] = [Some(b" \n"), Some(b"x\nfailed: \xff\n")];
+            leave(root, "1a", &record(10, [2, 12]), only_errors);
+            let lost = record(30, [0, 0]).replace("\"status\": 3", "\"status\": null");
+            leave(root, "3c", &lost.replace("90.0", "null"), [None, None]);
+        },
+        "",
+    );
+    let runs = on_record(&fs.unwrap()).unwrap();
+    let seen: Vec<_> = runs.iter().map(|run| (&*run.id, &*run.last)).collect();
+    let expected = [("1a", "failed: \u{fffd}"), ("2b", ""), ("3c", "")];
+    assert_eq!(seen, expected);
+    assert_eq!((runs[0].status, &*runs[0].container), (Some(3), "tools"));
+    let lost: Vec<bool> = runs.iter().map(|run| run.is_lost).collect();
+    assert_eq!(lost, [false, false, true]);
+    assert!(runs.iter().all(|run| !run.is_kept && !run.runs()));
+}
+
+#[test]
+fn an_output_has_its_place_and_no_more_than_a_record_keeps() {
+    let most = usize::try_from(TAIL).unwrap();
+    let long = [&b"cut"[..], &vec![b'x'; most]].concat();
+    let fs = file_system(
+        |root| {
+            let written = [5_000_000, 4];
+            leave(
+                root,
+                "1a",
+                &record(10, written),
+                [Some(&long), Some(b"ends")],
+            );
+            leave(root, "2b", &record(10, [7, 9]), [None, None]);
+        },
+        "",
+    )
+    .unwrap();
+    let found = output(&fs, &id("1a")).unwrap();
+    assert_eq!(found.len(), 2);
+    assert!(found[0].is_output && !found[1].is_output);
+    assert_eq!(found[0].place, 5_000_000 - TAIL);
+    assert_eq!(found[0].bytes, long[3..]);
+    assert_eq!((found[1].place, &*found[1].bytes), (0, &b"ends"[..]));
+    // Its outputs were not kept, and both are missing up to their ends.
+    let places: Vec<u64> = output(&fs, &id("2b"))
+        .unwrap()
+        .iter()
+        .map(|it| it.place)
+        .collect();
+    assert_eq!(places, [7, 9]);
+    assert!(output(&fs, &id("3c")).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_no_record_of_a_run_is_left_out_and_their_number_has_a_bound() {
+    let nonsense = |root: &Path| {
+        leave(root, "1a", "{", [None, None]);
+        leave(root, "not-an-id", &record(10, [0, 0]), [None, None]);
+        leave(root, "2b", &record(10, [0, 0]), [Some(b"good"), None]);
+        fs::create_dir_all(root.join("xdrive/runs/3c/record")).unwrap();
+        fs::write(root.join("xdrive/runs/4d"), "a file").unwrap();
+    };
+    let runs = on_record(&file_system(nonsense, "").unwrap()).unwrap();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(runs[0].last, "good");
+    let many = |root: &Path| {
+        for run in 0..=2 * MOST {
+            leave(root, &format!("{run:x}"), &record(10, [0, 0]), [None, None]);
+        }
+    };
+    let runs = on_record(&file_system(many, "").unwrap()).unwrap();
+    assert_eq!(runs.len(), MOST);
+    assert_eq!(on_record(&file_system(|_| {}, "").unwrap()).unwrap(), []);
+}
+
+#[test]
+fn hosts_keep_as_much_as_is_read() {
+    let spool = include_str!("../../../shell/host/spool.py");
+    assert!(spool.contains(&format!("\nMOST = {MOST}  #")));
+    assert!(spool.contains("\nTAIL = 1 << 20  #"));
+    let runs = include_str!("../../../shell/host/runs.py");
+    assert!(runs.contains(&format!("\nLINE = {LINE}  #")));
+}
