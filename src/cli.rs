@@ -20,7 +20,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
     fork, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run,
-    selftest, ssh_config, stop, sync,
+    selftest, ssh_config, stop, sync, tend,
 };
 use crate::ec2::Account;
 use crate::failure::Failure;
@@ -350,6 +350,10 @@ pub enum DriveCommand {
     ///
     /// What killed and forgotten sessions left, what is unused, and what the rest costs.
     Gc(gc::Args),
+    /// Go on with runs whose instance was lost.
+    ///
+    /// With those of `run --restart` that have no session left: on any machine that stays up.
+    Tend(tend::Args),
     /// Check what xdrive needs: credentials, rights, network.
     ///
     /// And this computer's clock, key and configuration.
@@ -489,6 +493,7 @@ impl DriveCommand {
             Self::Ports(args) => ports::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),
+            Self::Tend(args) => tend::run(args, context),
             Self::Doctor(args) => doctor::run(&args, context),
             Self::Selftest(args) => selftest::run(*args, context),
         }

@@ -32,6 +32,7 @@ pub mod selftest;
 pub mod ssh_config;
 pub mod stop;
 pub mod sync;
+pub mod tend;
 
 use std::future::Future;
 use std::hint::black_box;

@@ -22,8 +22,9 @@ mod progress;
 mod prompt;
 mod room;
 mod snapshot_cost;
+mod wanted;
 
-pub(crate) use asleep::{Files, is_among};
+pub(crate) use asleep::{Files, Sleeping, is_among};
 pub(crate) use cost::Cost;
 pub(crate) use drive::{Drive, Opening};
 pub(crate) use ending::{Ending, Interruption};

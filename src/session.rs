@@ -39,6 +39,7 @@ mod start;
 mod state;
 mod stay;
 mod throwaway;
+mod tries;
 
 use crate::cloud::Cloud;
 use crate::failure::Failure;
@@ -47,6 +48,7 @@ use crate::ssh::UserKey;
 pub use crate::host::container::shell_without_terminal;
 pub use examine::Examination;
 pub use request::{Idle, Named, Request, Task};
+pub use tries::Again;
 
 use leave::Parting;
 use ready::Led;

@@ -1,14 +1,15 @@
 """A command that outlives the connection it is run over.
 
-    command.py start NAME BOUND LABEL CLIENT LIMIT COMMAND…
-    command.py begin NAME BOUND LABEL CLIENT LIMIT COMMAND…
+    command.py start NAME BOUND LABEL CLIENT LIMIT TRY COMMAND…
+    command.py begin NAME BOUND LABEL CLIENT LIMIT TRY COMMAND…
     command.py attach NAME OUTPUT ERRORS
     command.py leave NAME CLIENT
 
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
 the caller to it. `begin` only starts it, without any input. A host that closes starts none: both
 end with CLOSING then. LABEL is what people call it. CLIENT is the client that the host has while it
-runs (`client.py`), LIMIT how long it may take (`deadline.py`). `leave` changes the client: no caller
+runs (`client.py`), LIMIT how long it may take (`deadline.py`), TRY its number if it is a try of a command
+that may be begun again (`tries.py`), else empty. `leave` changes the client: no caller
 waits for the command any more, or, where CLIENT is empty, its session ends it. `attach` attaches the
 caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard output and
 standard error that the caller has already. The first line of output is the answer:
@@ -70,6 +71,7 @@ from enter import container_of, forget  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
 from piped import PIPE, execute  # noqa: E402
 from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
+from tries import take  # noqa: E402
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
 REPORT = 256 << 10  # bytes of input that the command is given before the caller is informed
@@ -79,18 +81,19 @@ BRIEF = 900  # seconds that it is kept where the record is to be read
 
 
 def main(verb="", name="", *rest):
-    least = {"start": 5, "begin": 5, "attach": 2, "leave": 1}.get(verb, 9)
+    least = {"start": 6, "begin": 6, "attach": 2, "leave": 1}.get(verb, 9)
     if len(rest) < least or not name or "/" in name:
         sys.exit(
-            "usage: command.py start|begin NAME BOUND LABEL CLIENT LIMIT COMMAND… "
+            "usage: command.py start|begin NAME BOUND LABEL CLIENT LIMIT TRY COMMAND… "
             "| attach NAME OUTPUT ERRORS | leave NAME CLIENT"
         )
     if verb == "attach":
         sys.exit(attach(name, rest[:2], None))
     if verb == "leave":
         sys.exit(leave(name, rest[0]))
-    bound, label, client, limit, *command = rest
-    order = (int(bound), label, client, limit, command, verb == "start")
+    bound, label, client, limit, number, *command = rest
+    number = int(number) if number else None
+    order = (int(bound), label, client, limit, number, command, verb == "start")
     sys.exit(attach(name, ("0", "0"), order) if verb == "start" else begin(name, order))
 
 
@@ -136,6 +139,9 @@ def connect(name, order):
             if not order or os.path.exists(path):
                 return None
         refuse_if_closing(order)
+        _, _, _, _, number, *_ = order
+        if number:
+            take(name, number)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(path)
         listener.listen()
@@ -160,7 +166,7 @@ def refuse_if_closing(order):
     sys.exit(CLOSING)
 
 
-def keep(listener, name, bound, label, client, limit, command, has_input):
+def keep(listener, name, bound, label, client, limit, number, command, has_input):
     """The keeper's process: never returns."""
     spool = f"{SPOOLS}/{name}"
     try:
@@ -174,7 +180,7 @@ def keep(listener, name, bound, label, client, limit, command, has_input):
         client = Client(client)
         started, pipes = execute(command)
         keeper = Keeper(listener, started, pipes, spool, bound)
-        keeper.name, keeper.label, keeper.client = name, label, client
+        keeper.name, keeper.label, keeper.client, keeper.number = name, label, client, number
         keeper.container = container_of(command)
         keeper.deadline = Deadline(name, keeper.container, limit)
         if client.is_for_later:
@@ -216,6 +222,7 @@ class Keeper:
         self.linger = LINGER
         self.is_done = self.is_on_record = False
         self.client, self.deadline = Client(""), Deadline("", "", "")
+        self.number = None  # of a try
         self.began, self.ended = time.time(), None
         self.closing = None  # why the host had begun to close when the command ended
         self.is_settled = False  # whether it has ended, and all that it wrote was read
@@ -275,6 +282,7 @@ class Keeper:
             "run": self.name,
             "command": self.label,
             "container": self.container,
+            "try": self.number,
             "began": self.began,
             "ended": self.ended,
             "status": self.status,

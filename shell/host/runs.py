@@ -2,7 +2,7 @@
 
     runs.py list
     runs.py running
-    runs.py logs NAME FROM [follow]
+    runs.py logs NAME FROM [follow] [TRY]
 
 `list` prints a line `xdrive: run=JSON` for each: those that run, and those that are on record on
 the drive, the oldest first. The JSON is what `command.py` has as the state of a command, `last`,
@@ -21,7 +21,8 @@ of the payload in four, the highest first, and the payload.
     x   the end: there is nothing more
 
 The place is the number of bytes that the command wrote to that stream before: later than asked for
-where those are not kept any more. The first two frames name the places of both streams, and are
+where those are not kept any more. With TRY, a number, it is of that former try of the command
+(`tries.py`). The first two frames name the places of both streams, and are
 empty. So is one before the `x` where the last bytes of a stream are missing. Without an `x` the end
 of the output is that of the connection, and no other.
 """
@@ -38,7 +39,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS  # noqa: E402
+from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS, TRIES  # noqa: E402
 
 HEAD = struct.Struct(">cQI")  # of a frame
 KINDS = [b"o", b"e"]  # as STREAMS
@@ -53,12 +54,15 @@ def main(verb="", name="", start="0", *rest):
     if verb == "running":
         return list_running()
     if verb != "logs" or not name or "/" in name:
-        sys.exit("usage: runs.py list | running | logs NAME SECONDS|OUTPUT:ERRORS [follow]")
+        sys.exit("usage: runs.py list | running | logs NAME SECONDS|OUTPUT:ERRORS [follow] [TRY]")
     seen, moment = None, 0
     if ":" in start:
         seen = [int(place) for place in start.split(":")]
     elif int(start):
         moment = time.time() - int(start)
+    for number in rest:
+        if number != "follow":
+            name = f"{name}/{TRIES}/{int(number)}"
     try:
         sys.exit(logs(name, seen, moment, "follow" in rest))
     except BrokenPipeError:
@@ -102,6 +106,7 @@ def recorded(name, moment=0):
     state = on_record(name)
     if state is None:
         return None
+    state["run"] = name
     state["is_lost"] = state["status"] is None
     if state["ended"] is not None and state["ended"] < moment:
         state["since"] = list(state["written"])

@@ -15,8 +15,10 @@ import traceback
 FOLDER = "/run/xdrive/commands"  # a socket for each command
 SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
 RECORDS = "/v1/xdrive/runs"  # of commands that have ended, or may be lost
-MOST = 50  # records that are kept, the latest
+MOST = 50  # records that are kept, the latest; likewise of those with an order
 STREAMS = ["output", "errors"]
+ORDER = "order"  # in the record of a command that is begun again: `tries.py` keeps it
+TRIES = "tries"  # the folder there with the records of its former tries
 CHUNK = 256 << 10
 TAIL = 1 << 20  # bytes of each output that a record has
 GROWTH = 4 << 10  # bytes by which the state of a command that has ended may be longer
@@ -47,7 +49,10 @@ def write(folder, state, outputs):
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.utime(folder)  # one that was on record when it began is the latest now
     kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
-    for entry in kept[:-MOST]:
+    # One that waits for its next try is none of the latest.
+    ordered = [entry for entry in kept if os.path.exists(f"{entry.path}/{ORDER}")]
+    others = [entry for entry in kept if entry not in ordered]
+    for entry in ordered[:-MOST] + others[:-MOST]:
         shutil.rmtree(entry.path)
     # The smallest first: the drive may be full.
     text = json.dumps({**state, "kept": [stream.kept for stream in outputs]}).encode()

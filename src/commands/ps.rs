@@ -61,9 +61,13 @@ struct Row {
     run: String,
     /// Words of the command, quoted for a shell.
     command: String,
-    /// State of the run; `lost` is one that vanished with its host.
-    #[cfg_attr(test, schemars(extend("enum" = ["running", "ended", "lost"])))]
+    /// State of the run; `lost` is one that vanished with its host, `waiting` one whose next try is to
+    /// begin (`xdrive tend`).
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "ended", "lost", "waiting"])))]
     state: &'static str,
+    /// Number of its latest try; null if it is not begun again where its host is lost.
+    #[serde(rename = "try")]
+    number: Option<u32>,
     /// When it began, RFC 3339.
     since: String,
     /// Seconds that it took, or has taken; 0 if it is lost.
@@ -188,7 +192,9 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         },
         run: run.id.clone(),
         command: run.command.clone(),
+        number: run.number,
         state: match run.status {
+            _ if listed.waits(run) => "waiting",
             _ if run.is_lost => "lost",
             Some(_) => "ended",
             None => "running",
@@ -213,6 +219,13 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> Strin
         None if all => format!("{drive} is not up\n"),
         None => format!("{drive} is not up; --all shows what has ended\n"),
     };
+    if let (None, Some(run)) = (&listed.host, &listed.wanted) {
+        let why = match &run.waits {
+            Some((since, why)) => format!("since {since:.0}: {}", one_line(why)),
+            None => "for whoever tends it: xdrive tend".to_owned(),
+        };
+        let _ = writeln!(text, "  {}  waits {why}", run.id.as_str());
+    }
     let shows_containers = rows.iter().any(|row| row.container != MAIN);
     let width = rows.iter().map(|row| row.container.chars().count()).max();
     let width = width.unwrap_or_default();
@@ -223,8 +236,12 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> Strin
             String::new()
         };
         let state = match row.status {
-            None => row.state.to_owned(),
-            Some(status) => format!("ended with {status}"),
+            Some(status) if row.state == "ended" => format!("ended with {status}"),
+            _ => row.state.to_owned(),
+        };
+        let state = match row.number {
+            Some(number) if number > 1 => format!("{state}, try {number}"),
+            _ => state,
         };
         let (hours, minutes) = (row.seconds / 3600, row.seconds / 60 % 60);
         let _ = writeln!(
@@ -248,7 +265,7 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::visit::RunsHost;
+    use crate::visit::runs::RunsHost;
 
     #[test]
     fn rows_have_the_committed_schema() {
@@ -263,11 +280,12 @@ mod tests {
     fn nothing_of_a_run_is_obeyed_by_a_terminal_and_columns_stay_aligned() {
         let row = |container: &str| Row {
             drive: "demo".to_owned(),
-            instance: "i-1".to_owned(),
+            instance: Some("i-1".to_owned()),
             container: container.to_owned(),
             run: "r\u{1b}c".to_owned(),
             command: "sh -c '\u{1b}]52;c;x\u{7}'\nhint: x".to_owned(),
             state: "running",
+            number: None,
             since: "2026-01-02T03:04:05Z".to_owned(),
             seconds: 3661,
             status: None,
@@ -280,8 +298,11 @@ mod tests {
             cost: "t3.small\u{1b}[2J, 1 h\nmore".to_owned(),
             dollars: None,
         };
-        let (host, runs) = (Some(host), Vec::new());
-        let listed = Listed { host, runs };
+        let listed = Listed {
+            host: Some(host),
+            runs: Vec::new(),
+            wanted: None,
+        };
         let rows = [row("\u{9b}tools"), row("main")];
         let run = |container: &str| {
             format!(

@@ -5,15 +5,18 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::{Context, connect};
-use crate::config::quantity::{self, Lease};
+use crate::config::launch::LaunchOptions;
+use crate::config::quantity;
 use crate::failure::{Exit, Failure};
 use crate::session::{Request, Task};
 
 /// How long a run may take by default.
 const MAX: Duration = Duration::from_hours(24);
 
-/// How often it is started again by default.
+/// How often it is started again by default: while this computer waits for its end, and, until its time is
+/// over, if it is left at once.
 const TRIES: u32 = 3;
+const TRIES_ALONE: u32 = 1000;
 
 /// `xdrive run`.
 #[derive(Debug, clap::Args)]
@@ -31,20 +34,26 @@ pub struct Args {
 
     /// How long it may take, such as 24h or 3d.
     ///
-    /// Then it gets SIGTERM, --notice later SIGKILL, and its exit code is 124; seven days at most
+    /// Then it gets SIGTERM, --notice later SIGKILL, and its exit code is 124; 60 days at most
     /// [default: 24h]. All its tries share the time.
-    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = None)]
-    pub max: Option<Lease>,
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = quantity::limit,
+        hide_short_help = true,
+        help_heading = None
+    )]
+    pub max: Option<Duration>,
 
     /// Start it again on another instance if it loses its own.
     ///
-    /// If EC2 took the instance and the command did not end with 0: three times at most, or
-    /// --tries. The command has no input. This computer starts it again: not with -d, not after ~d,
-    /// and not while this computer is off.
-    #[arg(long, conflicts_with = "detach", hide_short_help = true, help_heading = None)]
+    /// If EC2 took the instance and the command did not end with 0. The command has no input;
+    /// `XDRIVE_TRY` in its environment is the number of the try. This computer starts it again, or, once
+    /// it has left, wherever `xdrive tend` runs.
+    #[arg(long, hide_short_help = true, help_heading = None)]
     pub restart: bool,
 
-    /// How often to start it again at most [default: 3].
+    /// How often to start it again at most [default: 3; with -d 1000].
     #[arg(
         long,
         value_name = "N",
@@ -94,6 +103,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let why = anyhow!("{flag} is this computer's part, and with -d it leaves at once");
         return Err(Failure::new(Exit::Usage, why).hint("without -d it stays"));
     }
+    if args.restart {
+        check_restart(&request)?;
+    }
     let mut options = request.options;
     if args.detach {
         options.agent = None;
@@ -101,14 +113,31 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         options.config.forwards.clear();
         options.config.remote_forwards.clear();
     }
+    let default = if args.detach { TRIES_ALONE } else { TRIES };
     let request = Request {
         options,
         task: Task::Run {
-            limit: args.max.map_or(MAX, |it| it.0),
+            limit: args.max.unwrap_or(MAX),
             is_detached: args.detach,
-            tries: args.restart.then(|| args.tries.unwrap_or(TRIES)),
+            tries: args.restart.then(|| args.tries.unwrap_or(default)),
         },
         ..request
     };
     connect::begin(request, &paths, context)
+}
+
+/// Refuses a run that no other computer could begin again: what is brought along from here is not on the
+/// drive, where its next tries have all that they need.
+fn check_restart(request: &Request) -> Result<(), Failure> {
+    let options = &request.options;
+    if !options.variables.is_empty() {
+        let why = anyhow!("with --restart no variable is brought along: it would lie on the drive");
+        let hint = "a file in /work, or the image, has it for every try";
+        return Err(Failure::new(Exit::Usage, why).hint(hint));
+    }
+    let line = options.launch.to_string();
+    line.parse::<LaunchOptions>().map(drop).map_err(|error| {
+        let why = anyhow!("the launch options of a run with --restart fit one tag: {error}");
+        Failure::new(Exit::Usage, why)
+    })
 }

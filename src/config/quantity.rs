@@ -37,6 +37,9 @@ const PORTS: RangeInclusive<u16> = 1..=u16::MAX;
 /// one would keep a forgotten instance until the bill.
 const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=WEEK;
 
+/// The times that a run can have: longer than a training of weeks, and shorter than what is forgotten.
+const LIMITS: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(60 * 24);
+
 /// The intervals that checkpoints can have: EBS accepts one snapshot of a volume every 15 seconds.
 const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;
 
@@ -279,6 +282,11 @@ where
 /// Parses how long a host is kept without a sign of life.
 fn lease(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &LEASES, "a host is kept")
+}
+
+/// Parses how long a run may take.
+pub fn limit(text: &str) -> Result<Duration, Invalid> {
+    within(time(text)?, &LIMITS, "a run takes")
 }
 
 /// Parses how far back the output of a run is shown.

@@ -33,6 +33,7 @@ pub mod stuck;
 pub mod subnets;
 pub mod superblock;
 pub mod tags;
+pub mod tend;
 pub mod timing;
 
 pub use event::Event;

@@ -13,9 +13,10 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 40] = [
+const SCRIPTS: [(&str, &str); 41] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
+    ("tries.py", include_str!("../../shell/host/tries.py")),
     ("reserve", include_str!("../../shell/host/reserve")),
     ("engine", include_str!("../../shell/host/engine")),
     (

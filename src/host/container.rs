@@ -214,12 +214,12 @@ impl Container {
     }
 
     /// The command for a [`crate::ssh::RemoteCommand`]: `argv`, word for word, with its own stdin,
-    /// stdout, stderr and exit code. `variable` is `NAME=VALUE`, in its environment.
+    /// stdout, stderr and exit code. `variables` are `NAME=VALUE`, in its environment.
     #[must_use]
-    pub fn command(&self, id: &CommandId, variable: &str, argv: &[String]) -> String {
+    pub fn command(&self, id: &CommandId, variables: &[String], argv: &[String]) -> String {
         let file = pid_file(id);
         let ahead = self.words.as_deref();
-        let words = ["-e", variable].into_iter();
+        let words = variables.iter().flat_map(|variable| ["-e", variable]);
         let words = words.chain(ahead.into_iter().flat_map(|file| ["-w", file]));
         let words = words.chain([self.name.as_str(), "sh", "-c"]);
         let git = with_git(self.git.as_deref());
@@ -328,7 +328,7 @@ mod tests {
         let id = CommandId::new().unwrap();
         let file = dir.path().join("pid");
         let command = container()
-            .command(&id, "A=1", &argv)
+            .command(&id, &["A=1".to_owned()], &argv)
             .replace(&pid_file(&id), file.to_str().unwrap());
         let python = dir.path().join("python3");
         harness::write_script(&python, "#!/bin/sh\nshift 6\nexec \"$@\"\n");
@@ -364,7 +364,7 @@ mod tests {
         };
         let id = CommandId::new().unwrap();
         for command in [
-            container.command(&id, "A=1", &argv),
+            container.command(&id, &["A=1".to_owned()], &argv),
             container.terminal(&[], &argv),
         ] {
             assert!(command.len() < 1000, "{command}");

@@ -55,6 +55,9 @@ pub enum ScriptError {
     /// The drive has no room left for what was to be done.
     #[error("{0}")]
     Full(String),
+    /// Another caller has begun that try of a command.
+    #[error("{0}")]
+    Begun(String),
     /// The host has a GPU that no container can use.
     #[error("{0}")]
     NoGpu(String),
@@ -125,6 +128,7 @@ const BAD_MOUNT: u32 = 88;
 const NOT_BUILT: u32 = 89;
 const NOT_ON_DRIVE: u32 = 90;
 const FULL: u32 = 92;
+const BEGUN: u32 = 93;
 
 /// How many of the last lines of standard error an error repeats: enough for docker's own message.
 const LAST_LINES: usize = 5;
@@ -178,6 +182,7 @@ impl Facts {
             NOT_BUILT => ScriptError::NotBuilt(words),
             NOT_ON_DRIVE => ScriptError::NotOnDrive(words),
             FULL => ScriptError::Full(words),
+            BEGUN => ScriptError::Begun(words),
             status => ScriptError::Failed {
                 script: self.script,
                 status,
@@ -346,6 +351,7 @@ mod tests {
         assert!(matches!(error(89, ""), ScriptError::NotBuilt(_)));
         assert!(matches!(error(90, ""), ScriptError::NotOnDrive(_)));
         assert!(matches!(error(92, ""), ScriptError::Full(_)));
+        assert!(matches!(error(93, ""), ScriptError::Begun(_)));
         assert!(matches!(
             error(1, ""),
             ScriptError::Failed { status: 1, .. }

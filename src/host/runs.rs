@@ -22,6 +22,8 @@ pub struct CommandOrder<'a> {
     pub client: &'a str,
     /// How long it may take; none if that is not limited.
     pub limit: Option<Limit>,
+    /// The number of the try that begins; none of a command that is not begun again.
+    pub number: Option<u32>,
     /// A string for a shell.
     pub command: &'a str,
     /// How many bytes of each of its outputs are kept.
@@ -62,6 +64,9 @@ pub struct Run {
     /// The container that it is for; empty for the main one, and for what an earlier version began.
     #[serde(default)]
     pub container: String,
+    /// The number of this try; none of a command that is not begun again.
+    #[serde(default, rename = "try")]
+    pub number: Option<u32>,
     /// When it began, in seconds since 1970.
     pub began: f64,
     /// When it ended; none while it runs, and if it is lost.
@@ -101,7 +106,7 @@ impl Run {
     /// line, and the bytes that it wrote to standard output and to standard error.
     pub(crate) fn on_record(id: &CommandId, record: &[u8]) -> Option<(Self, [u64; 2])> {
         let Record { mut run, written } = serde_json::from_slice(record).ok()?;
-        run.id = id.as_str().to_owned();
+        id.as_str().clone_into(&mut run.id);
         run.is_lost = run.status.is_none();
         Some((run, written))
     }
@@ -110,6 +115,14 @@ impl Run {
     #[must_use]
     pub fn runs(&self) -> bool {
         self.status.is_none() && !self.is_lost
+    }
+
+    /// The exit status of one that has ended for good: by itself, or well. One that the close of its
+    /// host has ended may have done half of its work.
+    #[must_use]
+    pub fn finished(&self) -> Option<u8> {
+        self.status
+            .filter(|status| *status == 0 || self.closing.is_none())
     }
 
     /// When it began.

@@ -372,7 +372,8 @@ impl Host {
         let limit = order.limit.map_or_else(String::new, |limit| {
             format!("{} {}", limit.time.as_secs().max(1), limit.notice.as_secs())
         });
-        let words = [order.label, order.client, &limit];
+        let number = order.number.map_or_else(String::new, |it| it.to_string());
+        let words = [order.label, order.client, &limit, &number];
         RemoteCommand::new(&program, id, order.kept, words, order.command)
     }
 
@@ -425,7 +426,18 @@ impl Host {
 
     /// Runs a script in Python (its name, verb and arguments).
     pub(super) async fn run_python(&self, script: &str) -> Result<Output, SshError> {
-        self.ssh.run(&format!("exec {}", python(script)), b"").await
+        self.run_python_with(script, b"").await
+    }
+
+    /// As [`Host::run_python`], with this standard input.
+    pub(super) async fn run_python_with(
+        &self,
+        script: &str,
+        input: &[u8],
+    ) -> Result<Output, SshError> {
+        self.ssh
+            .run(&format!("exec {}", python(script)), input)
+            .await
     }
 
     /// Starts a script in Python.

@@ -17,6 +17,8 @@ pub(crate) struct DriveFacts {
     pub(crate) largest: Option<GibiBytes>,
     /// The drive's live instance. Instances of `--discard` sessions do not count.
     pub(crate) host: Option<Instance>,
+    /// The instance that was launched last, as long as EC2 lists it, live or not.
+    pub(crate) last: Option<Instance>,
     /// The drive's volumes, root disks among them.
     pub(crate) volumes: Vec<Volume>,
     /// The drive's snapshots.
@@ -30,11 +32,15 @@ impl DriveFacts {
     pub(super) fn read(listing: Listing, from: Option<&Head>) -> Self {
         let live = live(&listing).filter(|live| !is_thrown_away(live)).cloned();
         let Listing {
+            instances,
             volumes,
             snapshots,
             backups,
-            ..
         } = listing;
+        let last = instances
+            .into_iter()
+            .filter(|it| !is_thrown_away(it))
+            .max_by_key(|it| it.launched);
         let drives = volumes.iter().filter(|volume| {
             let tags = tags::read_volume(&volume.tags);
             is_left(volume) && matches!(tags, Ok(VolumeTags::Drive { .. }))
@@ -58,6 +64,7 @@ impl DriveFacts {
             settings: head.map(Settings::read).unwrap_or_default(),
             largest,
             host: live,
+            last,
             volumes,
             snapshots,
             backups,

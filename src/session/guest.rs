@@ -20,7 +20,7 @@ use super::state::Session;
 use crate::attached::{Awaited, wait_for_container};
 use crate::drive::HostError;
 use crate::drive::reconcile::Holder;
-use crate::drive::tags::{self, Note, Record, VolumeTags};
+use crate::drive::tags::{self, Note, Record};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
@@ -297,20 +297,18 @@ impl Drive {
     /// Writes `note` on the volume that is mounted on `host`, unless another one is there. The error is
     /// why not, in words.
     async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
-        let ec2 = &self.cloud.ec2;
-        let volumes = ec2.volumes(&self.name).await;
-        let volumes = volumes.map_err(|error| error.to_string())?;
-        let mounted = volumes.iter().find(|it| {
-            let attachment = it.attachment.as_ref();
-            attachment.is_some_and(|it| it.instance == host.id)
-                && matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Drive { .. }))
-        });
+        let mounted = self.mounted_volume(host).await;
+        let mounted = mounted.map_err(|error| error.to_string())?;
         let mounted = mounted.ok_or("as the drive's volume is not listed yet")?;
         let there = Record::read(&mounted.tags).note;
         if let Some(there) = there.filter(|there| there != note) {
             return Err(format!("as this generation has one ({there})"));
         }
-        let writing = ec2.tag(mounted.id.as_str(), &tags::noted(note)).await;
+        let writing = self
+            .cloud
+            .ec2
+            .tag(mounted.id.as_str(), &tags::noted(note))
+            .await;
         writing.map_err(|error| error.to_string())
     }
 }

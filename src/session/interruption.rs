@@ -78,7 +78,21 @@ impl Session {
             *port = self.port.map(Port).or(*port);
             return Ok(Parting::Resumes);
         }
+        let is_by_user = asked.is_some()
+            || matches!(
+                interruption,
+                Interruption::Noticed {
+                    code: Some(INTERRUPTED),
+                    ..
+                }
+            );
         let ending = self.final_ending(interruption, instance);
+        self.mark_end(if is_by_user {
+            &Ending::Escaped
+        } else {
+            &ending
+        })
+        .await;
         if is_guest {
             let code = self.leave_drive(instance, ending).await;
             return code.map(Parting::Ends);

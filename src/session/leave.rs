@@ -29,6 +29,7 @@ impl Session {
         host: &Instance,
         ending: Ending,
     ) -> Result<Parting, Failure> {
+        self.mark_end(&ending).await;
         let code = match ending {
             ending if self.request.options.config.discard => self.throw_away(host, ending).await,
             Ending::Interruption(interruption) => {
@@ -48,7 +49,7 @@ impl Session {
             return Err(self.not_kept(host, error));
         }
         // A run needs its host for longer than others may have it.
-        let is_run = matches!(self.request.task, Task::Run { .. });
+        let is_run = matches!(self.request.task, Task::Run { .. } | Task::Again(_));
         let code = if is_run || !self.is_one_of_several_guests(host).await {
             self.leave_running(host).await?
         } else {

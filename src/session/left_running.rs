@@ -19,9 +19,16 @@ impl Session {
             let back = format!("{command} connect {place}  comes back to it");
             ("until", back)
         } else {
+            let tended = if self.request.is_tried() {
+                format!(
+                    "\n  {command} tend  begins it again if EC2 takes the instance, wherever that runs"
+                )
+            } else {
+                String::new()
+            };
             let back = format!(
                 "{command} logs {drive} -f  shows what it prints\n  \
-                 {command} attach {drive}  comes back to it"
+                 {command} attach {drive}  comes back to it{tended}"
             );
             ("until its command has ended, at most until", back)
         };

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 
 use super::examine::Examination;
 use super::local_ports;
+use super::tries::Again;
 use crate::access::lease::LEASE;
 use crate::config::{LONGEST_WORD, Options, Places};
 use crate::drive::Goal;
@@ -60,6 +62,8 @@ pub enum Task {
         /// may.
         tries: Option<u32>,
     },
+    /// The next try of a run that a former session has begun; it is left at once.
+    Again(Again),
     /// A command that the host keeps: the one whose id has this prefix; without one the only one
     /// that runs, else the latest that has ended.
     Attach(Option<String>),
@@ -168,7 +172,7 @@ impl Request {
     /// Whether it is for an interactive shell.
     #[must_use]
     pub fn is_shell(&self) -> bool {
-        self.command.is_empty() && !matches!(self.task, Task::Attach(_))
+        self.command.is_empty() && !matches!(self.task, Task::Attach(_) | Task::Again(_))
     }
 
     /// Whether what it runs has a terminal: a shell, or a command for which that is asked.
@@ -188,9 +192,9 @@ impl Request {
         }
     }
 
-    /// The leases of the session. A session that saves nothing has the shortest for both.
+    /// The leases of a session that begins `now`. One that saves nothing has the shortest for both.
     #[must_use]
-    pub(super) fn leases(&self) -> Leases {
+    pub(super) fn leases(&self, now: Timestamp) -> Leases {
         if self.options.config.discard {
             return Leases {
                 session: LEASE,
@@ -200,10 +204,10 @@ impl Request {
         let keep = self.options.config.keep.map(|keep| keep.0);
         Leases {
             session: keep.unwrap_or(LEASE),
-            command: match self.task {
+            command: match self.limit(now) {
                 // Its keeper ends it before its host closes.
-                Task::Run { limit, .. } => limit + self.notice() + SPARE,
-                Task::Connect | Task::Attach(_) => keep.unwrap_or(DETACHED_LEASE),
+                Some(limit) => limit + self.notice() + SPARE,
+                None => keep.unwrap_or(DETACHED_LEASE),
             },
         }
     }
@@ -317,7 +321,7 @@ impl Request {
         let error = anyhow!("{word:?} is one word: the name of a program");
         let (place, word) = (self.place(), word.replace('\'', "'\\''"));
         let verb = match self.task {
-            Task::Run { .. } => "run",
+            Task::Run { .. } | Task::Again(_) => "run",
             Task::Connect | Task::Attach(_) => "connect",
         };
         let hint = format!("{xdrive} {verb} {place} -- sh -c '{word}'  has a shell read it");
@@ -377,13 +381,22 @@ mod tests {
         };
         let command = limit + NOTICE + SPARE;
         let session = LEASE;
-        assert_eq!(request.leases(), Leases { session, command });
+        assert_eq!(
+            request.leases(Timestamp::UNIX_EPOCH),
+            Leases { session, command }
+        );
         request.options.config.keep = Some(Lease(LEASE / 2));
         let session = LEASE / 2;
-        assert_eq!(request.leases(), Leases { session, command });
+        assert_eq!(
+            request.leases(Timestamp::UNIX_EPOCH),
+            Leases { session, command }
+        );
         request.options.config.discard = true;
         let (session, command) = (LEASE, LEASE);
-        assert_eq!(request.leases(), Leases { session, command });
+        assert_eq!(
+            request.leases(Timestamp::UNIX_EPOCH),
+            Leases { session, command }
+        );
     }
 
     /// The faults: `'echo a && echo b'` was launched for and not found; 100 KB were refused by the

@@ -130,6 +130,7 @@ mod tests {
             id: id.to_owned(),
             command: String::new(),
             container: String::new(),
+            number: None,
             began: 0.0,
             ended: None,
             status: None,

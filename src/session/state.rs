@@ -71,7 +71,7 @@ impl Session {
         cloud: Cloud,
         key: UserKey,
     ) -> Result<Self, Failure> {
-        let leases = request.leases();
+        let leases = request.leases(cloud.clock.now());
         let options = &request.options;
         let opening = Opening {
             shared: request.options.config.shared,

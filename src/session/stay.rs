@@ -138,15 +138,16 @@ impl Session {
         }
     }
 
-    /// The command that the session is for; none for a shell.
+    /// The command that the session is for, and the number of its try if it has one; none for a shell.
     fn piped_command(
         &mut self,
         inside: &ContainerSession,
+        number: Option<u32>,
     ) -> Result<Option<Piped>, getrandom::Error> {
         self.unconfirmed = Unconfirmed::default();
         let unconfirmed = self.unconfirmed.clone();
         let attach = format!("{} attach {}", self.drive.cloud.command, self.request.drive);
-        let (limit, is_detached) = match &self.request.task {
+        let is_detached = match &self.request.task {
             Task::Attach(Some(id)) => {
                 self.command = CommandId::parse(id);
                 return Ok(self.command.clone().map(|id| Piped {
@@ -160,14 +161,17 @@ impl Session {
                     lease: self.leases.command,
                 }));
             }
-            Task::Run {
-                limit, is_detached, ..
-            } => (Some(*limit), *is_detached),
+            Task::Run { is_detached, .. } => *is_detached,
+            Task::Again(_) => true,
             _ if self.request.has_terminal() => return Ok(None),
-            _ => (None, false),
+            _ => false,
         };
+        let limit = self.request.limit(self.drive.cloud.clock.now());
         let is_run = limit.is_some();
-        let id = CommandId::new()?;
+        let id = match self.command.clone().filter(|_| number.is_some()) {
+            Some(id) => id,
+            None => CommandId::new()?,
+        };
         self.command = Some(id.clone());
         let mut client = self.client_of(&id);
         if !is_run {
@@ -180,13 +184,18 @@ impl Session {
             notice: self.request.notice(),
         });
         let words = &self.request.command;
-        let notice = notice_variable(self.request.notice());
+        let mut variables = vec![
+            notice_variable(self.request.notice()),
+            format!("XDRIVE_RUN={}", id.as_str()),
+        ];
+        variables.extend(number.map(|number| format!("XDRIVE_TRY={number}")));
         let remote = inside.host.command(&CommandOrder {
             id: &id,
             label: &runs::label(words),
             client: &client,
             limit,
-            command: &inside.container.command(&id, &notice, words),
+            number,
+            command: &inside.container.command(&id, &variables, words),
             kept: self.request.options.config.spool.map_or(SPOOL, |it| it.0),
         });
         Ok(Some(Piped {
@@ -194,22 +203,11 @@ impl Session {
             remote,
             is_run,
             is_detached,
-            has_input: !self.request.may_restart(),
+            has_input: !self.request.is_tried(),
             unconfirmed,
             attach,
             lease: self.leases.command,
         }))
-    }
-
-    /// Whether the last try of a command that may be started again ended well after all, by its
-    /// record on the drive. What cannot be known is no reason to start it again.
-    async fn has_ended_well(&self, inside: &ContainerSession) -> Result<bool, ScriptError> {
-        let Some(last) = self.command.as_ref().filter(|_| self.request.may_restart()) else {
-            return Ok(false);
-        };
-        let runs = inside.host.runs().await?;
-        let last = runs.iter().find(|run| run.id == last.as_str());
-        Ok(last.is_some_and(|run| run.status == Some(0)))
     }
 
     /// Brings variables, agent and credentials into the container, and opens the forwards. Returns
@@ -221,10 +219,7 @@ impl Session {
         inside: &mut ContainerSession,
     ) -> Result<(Along, Forwards, Option<Piped>), Ending> {
         let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
-        let is_over = self.has_ended_well(inside).await;
-        if is_over.map_err(|error| failed(error.into()))? {
-            return Err(Ending::Exit(0));
-        }
+        let number = self.prepare_try(instance, inside).await?;
         let mut parts = Parts {
             request: &self.request,
             reconciler: &mut self.reconciler,
@@ -237,7 +232,7 @@ impl Session {
         };
         let opened = unless_ended(&mut self.drive.signals, &self.drive.report, opening).await;
         let (along, forwards) = opened.map_err(Ending::Asked)?.map_err(Ending::Failed)?;
-        let command = self.piped_command(inside);
+        let command = self.piped_command(inside, number);
         let command = command.map_err(|error| failed(error.into()))?;
         Ok((along, forwards, command))
     }

@@ -81,20 +81,22 @@ impl RemoteCommand {
     /// and is listed by its `label`. The host keeps the last `kept` bytes of each output. While the
     /// command runs, `client`, a client line, counts as attached, unless it is empty; after a `?`
     /// only while no caller is attached. `limit`, unless it is empty, is how many seconds it may
-    /// take, and how many more until it is killed.
+    /// take, and how many more until it is killed. `number`, unless it is empty, is that of the try
+    /// which begins, where the command is tried again.
     #[must_use]
     pub fn new(
         program: &str,
         name: &str,
         kept: u64,
-        [label, client, limit]: [&str; 3],
+        [label, client, limit, number]: [&str; 4],
         command: &str,
     ) -> Self {
         let order = format!(
-            "{kept} {} {} {} {command}",
+            "{kept} {} {} {} {} {command}",
             quote(label),
             quote(client),
-            quote(limit)
+            quote(limit),
+            quote(number)
         );
         Self {
             order: Some(order),
@@ -342,11 +344,11 @@ mod tests {
 
     #[test]
     fn only_the_start_has_the_command() {
-        let words = ["echo it", "", "60 30"];
+        let words = ["echo it", "", "60 30", "2"];
         let command = RemoteCommand::new("/x/command.py", "1f", 4096, words, "sh -c 'echo it'");
         assert_eq!(
             command.start(),
-            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' '60 30' sh -c 'echo it'"
+            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' '60 30' 2 sh -c 'echo it'"
         );
         assert_eq!(command.begin(), command.start().replace("start", "begin"));
         let there = RemoteCommand::existing("/x/command.py", "1f");

@@ -14,6 +14,7 @@ use super::visitor::{Visit, Visitor};
 use crate::asleep::Asleep;
 use crate::attached::runs::{list, no_run, report_missing, with_prefix};
 use crate::attached::{Reconnector, reach_live};
+use crate::drive::tags::{RunState, WantedRun};
 use crate::failure::{Exit, Failure, READER_LEFT};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
@@ -31,6 +32,18 @@ pub(crate) struct Listed {
     pub(crate) host: Option<RunsHost>,
     /// The runs, the oldest first.
     pub(crate) runs: Vec<Run>,
+    /// The run whose next try is begun where its host was lost, if that is wanted.
+    pub(crate) wanted: Option<WantedRun>,
+}
+
+impl Listed {
+    /// Whether this run's next try is to begin.
+    pub(crate) fn waits(&self, run: &Run) -> bool {
+        let is_wanted = |wanted: &WantedRun| wanted.id.as_str() == run.id;
+        self.host.is_none()
+            && run.finished().is_none()
+            && self.wanted.as_ref().is_some_and(is_wanted)
+    }
 }
 
 /// The instance of a drive that is up.
@@ -50,15 +63,21 @@ pub(crate) async fn list_runs(
     visitor: impl FnOnce() -> Result<Visitor, Failure>,
     all: bool,
 ) -> Result<Listed, Failure> {
+    let wanted = drive.wanted_run();
+    let wanted = wanted.filter(|run| run.state == RunState::Wanted);
+    let not_up = |runs, wanted| Listed {
+        host: None,
+        runs,
+        wanted,
+    };
     if drive.facts.host.is_none() && !drive.facts.is_empty() && !all {
-        let runs = Vec::new();
-        return Ok(Listed { host: None, runs });
+        return Ok(not_up(Vec::new(), wanted));
     }
     let instance = match drive.find_files(None).await? {
         Files::Up(instance) => *instance,
         Files::Asleep(sleeping) => {
             let runs = runs_asleep(&mut drive, &sleeping).await?.0;
-            return Ok(Listed { host: None, runs });
+            return Ok(not_up(runs, wanted));
         }
     };
     let mut visit = Visit::new(drive, visitor()?, false)?;
@@ -74,7 +93,7 @@ pub(crate) async fn list_runs(
         instance: live.instance.id,
     };
     let host = Some(host);
-    Ok(Listed { host, runs })
+    Ok(Listed { host, runs, wanted })
 }
 
 /// The runs on record in a snapshot of the drive, which stays open.

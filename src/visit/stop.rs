@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::visitor::{Visit, Visitor};
+use crate::drive::tags::RunState;
 use crate::drive::{Goal, Left, Outcome};
 use crate::failure::Failure;
 use crate::ids::{DriveName, Generation, SnapshotId};
@@ -48,13 +49,26 @@ impl Stopped {
 
 /// Saves the drive. Returns the exit code.
 pub(crate) async fn stop(drive: Drive, visitor: Visitor) -> Result<u8, Failure> {
+    let wanted = drive.wanted_run();
+    let wanted = wanted.filter(|run| run.state == RunState::Wanted);
     let mut visit = Visit::new(drive, visitor, false)?;
+    if let Some(run) = &wanted {
+        // First: who tends it would begin the next try.
+        visit
+            .drive
+            .mark_over(&run.id, RunState::Stopped, None)
+            .await;
+    }
     let (outcome, asked) = visit.run(Goal::Saved { even_if_used: true }).await;
     let ending = asked.map_or(Ending::Exit(0), Ending::Asked);
     let Visit {
         drive, reconciler, ..
     } = &mut visit;
     drive.report_commit(reconciler);
+    if let Some(run) = &wanted {
+        // A snapshot has what the list said of its volume, which may be older.
+        drive.mark_over(&run.id, RunState::Stopped, None).await;
+    }
     let stopped = Stopped::from_outcome(&drive.name, &outcome);
     let code = drive.finish(reconciler, ending, outcome)?;
     if let (true, Some(stopped)) = (drive.json, stopped) {

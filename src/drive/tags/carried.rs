@@ -1,7 +1,7 @@
 //! The tags that go on from a volume to its snapshots, and from a snapshot to the volume that is made
 //! of it. A family of tags that does so is a field here.
 
-use super::{Record, Settings};
+use super::{Record, RunTags, Settings};
 use crate::ec2::Tags;
 
 /// The tags that a part of a drive has of the one that it was made of.
@@ -11,6 +11,8 @@ pub struct Carried {
     pub settings: Settings,
     /// The record of a snapshot's generation. A volume has none before it is raised to its own.
     pub record: Record,
+    /// The run that is wanted, or was.
+    pub run: RunTags,
 }
 
 impl Carried {
@@ -20,6 +22,7 @@ impl Carried {
         Self {
             settings: Settings::read(tags),
             record: Record::read(tags),
+            run: RunTags::read(tags),
         }
     }
 
@@ -36,9 +39,14 @@ impl Carried {
     /// All of them, as they are written.
     #[must_use]
     pub fn tags(&self) -> Tags {
-        let Self { settings, record } = self;
+        let Self {
+            settings,
+            record,
+            run,
+        } = self;
         let mut tags = settings.tags();
         tags.extend(record.tags());
+        tags.extend(run.tags());
         tags
     }
 }
@@ -47,7 +55,7 @@ impl From<Settings> for Carried {
     fn from(settings: Settings) -> Self {
         Self {
             settings,
-            record: Record::default(),
+            ..Self::default()
         }
     }
 }

@@ -167,7 +167,11 @@ impl Parts {
                 host.jupyter_listens(None).await
             })
         };
-        let command = container.command(&CommandId::new()?, "XDRIVE_NOTICE=30", &command(change));
+        let command = container.command(
+            &CommandId::new()?,
+            &["XDRIVE_NOTICE=30".to_owned()],
+            &command(change),
+        );
         let output = ssh.run(&command, b"").await?;
         ensure!(output.status == 0, "the command failed: {output:?}");
         let (first, last) = stamps(&output.stdout)?;

@@ -44,18 +44,25 @@ async fn are_the_same_by_docker(machine: &Machine, container: &Container) {
     let (mut states, mut parents) = (Vec::new(), Vec::new());
     for (begin, end) in WAYS {
         machine.sh(begin).await;
-        let command =
-            container.command(&id(), "NAME=VALUE", &["sh", "-c", STATE].map(str::to_owned));
+        let command = container.command(
+            &id(),
+            &["NAME=VALUE".to_owned()],
+            &["sh", "-c", STATE].map(str::to_owned),
+        );
         let output = machine.ssh.run(&command, b"").await.unwrap();
         assert_eq!(output.status, 0, "{output:?}");
         states.push(String::from_utf8(output.stdout).unwrap());
         let command = container.command(
             &id(),
-            "NAME=VALUE",
+            &["NAME=VALUE".to_owned()],
             &["sh", "-c", "kill -9 $$"].map(str::to_owned),
         );
         assert_eq!(machine.ssh.run(&command, b"").await.unwrap().status, 137);
-        let command = container.command(&id(), "NAME=VALUE", &["sleep", "43"].map(str::to_owned));
+        let command = container.command(
+            &id(),
+            &["NAME=VALUE".to_owned()],
+            &["sleep", "43"].map(str::to_owned),
+        );
         // What starts it is its parent at first, and ends.
         let parent = format!(
             "{command} > /dev/null & until pid=$(pgrep -xf 'sleep 43') && \
@@ -107,7 +114,10 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     argv.extend(words(&typed));
     let output = machine
         .ssh
-        .run(&container.command(&id(), "NAME=VALUE", &argv), b"")
+        .run(
+            &container.command(&id(), &["NAME=VALUE".to_owned()], &argv),
+            b"",
+        )
         .await
         .unwrap();
     let expected = typed.join("\0") + "\0";
@@ -117,7 +127,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     let output = machine
         .ssh
         .run(
-            &container.command(&id(), "NAME=VALUE", &argv),
+            &container.command(&id(), &["NAME=VALUE".to_owned()], &argv),
             b"in\0\xff\n",
         )
         .await
@@ -130,7 +140,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
     let output = machine
         .ssh
         .run(
-            &container.command(&id(), "NAME=VALUE", &words(&["no-such"])),
+            &container.command(&id(), &["NAME=VALUE".to_owned()], &words(&["no-such"])),
             b"",
         )
         .await
@@ -146,7 +156,7 @@ async fn commands_run_in_the_container_as_they_were_typed() {
         "-c",
         "trap 'echo got it; exit 9' INT; sleep 60; echo slept",
     ]);
-    let command = container.command(&id, "NAME=VALUE", &argv);
+    let command = container.command(&id, &["NAME=VALUE".to_owned()], &argv);
     let other = machine.login().await;
     let running = tokio::spawn(async move { other.run(&command, b"").await.unwrap() });
     let sleeps = "docker exec xdrive-demo ps -e | grep -q sleep";

@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 40] = [
     "",
     "connect",
     "run",
@@ -38,6 +38,7 @@ const COMMANDS: [&str; 39] = [
     "proxy",
     "prices",
     "gc",
+    "tend",
     "doctor",
     "selftest",
     "policy",

@@ -58,6 +58,7 @@ mod site;
 mod speed;
 mod tables;
 mod tagged;
+mod tend;
 mod terminal;
 mod transfers;
 mod tree;

@@ -129,7 +129,8 @@ async fn attach(task: Task) {
         let terminal = Terminal::new(TERMINALS, "here", &command);
         Shell::terminal(line, terminal, answers).await.unwrap()
     } else {
-        let command = RemoteCommand::new(COMMANDS, "here", task.kept, ["here", "", ""], &command);
+        let command =
+            RemoteCommand::new(COMMANDS, "here", task.kept, ["here", "", "", ""], &command);
         Shell::piped(line, command, answers, Unconfirmed::default())
             .await
             .unwrap()

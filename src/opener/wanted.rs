@@ -1,0 +1,101 @@
+//! The run of a drive that is begun again where its host was lost: the marks of it on the drive's parts.
+
+use anyhow::anyhow;
+
+use super::drive::Drive;
+use super::facts::newest;
+use crate::drive::reconcile::is_left;
+use crate::drive::tags::{self, RunState, VolumeTags, WantedRun, run_over, run_waits};
+use crate::ec2::{self, Instance, Tags, Volume};
+use crate::failure::{Exit, Failure};
+use crate::host::container::CommandId;
+
+impl Drive {
+    /// The run of the drive that was wanted last, as the furthest of its parts has it.
+    pub(crate) fn wanted_run(&self) -> Option<WantedRun> {
+        let (volumes, snapshots) = (&self.facts.volumes, &self.facts.snapshots);
+        let of_volumes = self.facts.volumes_left().map(|it| &it.tags);
+        let of_snapshots = snapshots.iter().map(|it| &it.tags);
+        let newest = newest(volumes, snapshots)?;
+        WantedRun::of_parts(newest, of_volumes.chain(of_snapshots))
+    }
+
+    /// The volume that is mounted on `host`, if it is listed.
+    pub(crate) async fn mounted_volume(
+        &self,
+        host: &Instance,
+    ) -> Result<Option<Volume>, ec2::Error> {
+        let volumes = self.cloud.ec2.volumes(&self.name).await?;
+        Ok(volumes.into_iter().find(|it| {
+            let attachment = it.attachment.as_ref();
+            attachment.is_some_and(|it| it.instance == host.id)
+                && matches!(tags::read_volume(&it.tags), Ok(VolumeTags::Drive { .. }))
+        }))
+    }
+
+    /// Marks the volume that is mounted on `host` as that of a wanted run. Refused while another one is
+    /// wanted.
+    pub(crate) async fn mark_wanted(
+        &self,
+        host: &Instance,
+        run: &WantedRun,
+    ) -> Result<(), Failure> {
+        let mounted = self.mounted_volume(host).await?;
+        let volume = mounted.ok_or_else(|| anyhow!("the drive's volume is not listed yet"))?;
+        let former = WantedRun::read(&volume.tags);
+        if let Some(former) = former.filter(|it| it.state == RunState::Wanted && it.id != run.id) {
+            let (drive, xdrive) = (&self.name, &self.cloud.command);
+            let error = anyhow!(
+                "the run {} of {drive} is wanted already",
+                former.id.as_str()
+            );
+            let hint = format!("{xdrive} ps {drive} shows it, {xdrive} stop {drive} ends it");
+            return Err(Failure::new(Exit::TryAgain, error).hint(hint));
+        }
+        let ec2 = &self.cloud.ec2;
+        Ok(ec2.tag(volume.id.as_str(), &run.tags()).await?)
+    }
+
+    /// Marks all parts of the drive that say that the run `id` is wanted: it is over, in this `state`.
+    /// Reports what could not be marked: who looks at it later finds the same on the drive.
+    pub(crate) async fn mark_over(&self, id: &CommandId, state: RunState, exit: Option<u8>) {
+        if let Err(error) = self.mark_parts(id, &run_over(state, exit)).await {
+            self.report.warn(&format!(
+                "the run {} is {}, and its tags do not say so: {error}",
+                id.as_str(),
+                state.as_str()
+            ));
+        }
+    }
+
+    /// Notes since when and why the next try of the run waits, on the drive's parts; or that it does not
+    /// any more.
+    pub(crate) async fn mark_waiting(
+        &self,
+        id: &CommandId,
+        waits: Option<(jiff::Timestamp, &str)>,
+    ) -> Result<(), ec2::Error> {
+        self.mark_parts(id, &run_waits(waits)).await
+    }
+
+    /// Writes these tags on all parts of the drive that say that the run `id` is wanted.
+    async fn mark_parts(&self, id: &CommandId, marks: &Tags) -> Result<(), ec2::Error> {
+        let ec2 = &self.cloud.ec2;
+        let is_wanted = |tags: &Tags| {
+            let run = WantedRun::read(tags);
+            run.is_some_and(|run| run.id == *id && run.state == RunState::Wanted)
+        };
+        let volumes = ec2.volumes(&self.name).await?;
+        for volume in volumes
+            .iter()
+            .filter(|it| is_left(it) && is_wanted(&it.tags))
+        {
+            ec2.tag(volume.id.as_str(), marks).await?;
+        }
+        let (snapshots, _) = ec2.snapshots_and_backups(&self.name).await?;
+        for snapshot in snapshots.iter().filter(|it| is_wanted(&it.tags)) {
+            ec2.tag(snapshot.id.as_str(), marks).await?;
+        }
+        Ok(())
+    }
+}
