@@ -106,8 +106,9 @@ impl Asleep {
         self.blocking(runs::read).await
     }
 
-    /// The ends of what a run wrote, standard output first; nothing of one that is not on record.
-    pub(crate) async fn run_output(&self, id: &CommandId) -> Result<Vec<Piece>, SftpError> {
+    /// The ends of what each try of a run wrote, the first try first, and standard output before standard
+    /// error; nothing of a run that is not on record.
+    pub(crate) async fn run_output(&self, id: &CommandId) -> Result<Vec<Vec<Piece>>, SftpError> {
         let id = id.clone();
         self.blocking(move |blocks| runs::read_output(blocks, &id))
             .await

@@ -23,6 +23,9 @@ const TAIL: u64 = 1 << 20;
 /// How much of that is read to find its last line (`shell/host/runs.py`).
 const LINE: u64 = 4 << 10;
 
+/// How many tries of a run are read: as often as one may be begun (`quantity::tries`).
+const TRIES: u32 = 1001;
+
 /// The files with the ends of a run's two outputs.
 const STREAMS: [&[u8]; 2] = [b"output", b"errors"];
 
@@ -34,10 +37,10 @@ pub(super) fn read(blocks: Blocks) -> Result<Vec<Run>, SftpError> {
     on_record(&load(blocks)?).map_err(failed)
 }
 
-/// The ends of what a run wrote, standard output first; of one that is not on record nothing. Blocks
-/// until they are read.
-pub(super) fn read_output(blocks: Blocks, id: &CommandId) -> Result<Vec<Piece>, SftpError> {
-    output(&load(blocks)?, id).map_err(failed)
+/// The ends of what each try of a run wrote, the first try first, and standard output before standard
+/// error; of a run that is not on record nothing. Blocks until they are read.
+pub(super) fn read_output(blocks: Blocks, id: &CommandId) -> Result<Vec<Vec<Piece>>, SftpError> {
+    outputs(&load(blocks)?, id).map_err(failed)
 }
 
 fn load(blocks: Blocks) -> Result<Ext4, SftpError> {
@@ -73,13 +76,28 @@ pub(super) fn on_record(fs: &Ext4) -> Result<Vec<Run>, Error> {
     Ok(runs)
 }
 
-fn output(fs: &Ext4, id: &CommandId) -> Result<Vec<Piece>, Error> {
-    let Some((_, written)) = record(fs, id)? else {
+fn outputs(fs: &Ext4, id: &CommandId) -> Result<Vec<Vec<Piece>>, Error> {
+    let Some((run, written)) = record(fs, id)? else {
         return Ok(Vec::new());
     };
+    let mut tries = Vec::new();
+    for former in 1..run.number.unwrap_or(1).min(TRIES) {
+        let number = former.to_string();
+        let folder = joined(&joined(&run_folder(id), b"tries"), number.as_bytes());
+        let Some((_, written)) = record_in(fs, &folder, id)? else {
+            continue;
+        };
+        tries.push(output(fs, &folder, written)?);
+    }
+    tries.push(output(fs, &run_folder(id), written)?);
+    Ok(tries)
+}
+
+/// What a record in this folder has of the outputs of a try, to which it had `written` so many bytes.
+fn output(fs: &Ext4, folder: &[u8], written: [u64; 2]) -> Result<Vec<Piece>, Error> {
     let mut pieces = Vec::new();
     for (stream, written) in STREAMS.into_iter().zip(written) {
-        let bytes = end_of(fs, id, stream, TAIL)?;
+        let bytes = end_of(fs, folder, stream, TAIL)?;
         pieces.push(Piece {
             is_output: stream == STREAMS[0],
             place: written.saturating_sub(bytes.len() as u64),
@@ -92,7 +110,11 @@ fn output(fs: &Ext4, id: &CommandId) -> Result<Vec<Piece>, Error> {
 /// A run's record, and how many bytes it wrote to each of its outputs; none if it has none that can be
 /// parsed.
 fn record(fs: &Ext4, id: &CommandId) -> Result<Option<(Run, [u64; 2])>, Error> {
-    match fs.record(&joined(&run_folder(id), b"record"), RECORD) {
+    record_in(fs, &run_folder(id), id)
+}
+
+fn record_in(fs: &Ext4, folder: &[u8], id: &CommandId) -> Result<Option<(Run, [u64; 2])>, Error> {
+    match fs.record(&joined(folder, b"record"), RECORD) {
         Err(Error::Missing) => Ok(None),
         record => Ok(Run::on_record(id, &record?)),
     }
@@ -102,7 +124,7 @@ fn record(fs: &Ext4, id: &CommandId) -> Result<Option<(Run, [u64; 2])>, Error> {
 /// standard error if it printed nothing else.
 fn last_line(fs: &Ext4, id: &CommandId) -> Result<String, Error> {
     for stream in STREAMS {
-        let end = end_of(fs, id, stream, LINE)?;
+        let end = end_of(fs, &run_folder(id), stream, LINE)?;
         let end = String::from_utf8_lossy(&end);
         let line = end.rsplit('\n').find(|line| !line.trim().is_empty());
         if let Some(line) = line.and_then(|line| line.rsplit('\r').next()) {
@@ -112,9 +134,9 @@ fn last_line(fs: &Ext4, id: &CommandId) -> Result<String, Error> {
     Ok(String::new())
 }
 
-/// The last `most` bytes of what a run's record has of an output.
-fn end_of(fs: &Ext4, id: &CommandId, stream: &[u8], most: u64) -> Result<Vec<u8>, Error> {
-    let file = match fs.find(&joined(&run_folder(id), stream)) {
+/// The last `most` bytes of what the record in this folder has of an output.
+fn end_of(fs: &Ext4, folder: &[u8], stream: &[u8], most: u64) -> Result<Vec<u8>, Error> {
+    let file = match fs.find(&joined(folder, stream)) {
         Err(Error::Missing) => return Ok(Vec::new()),
         file => file?,
     };

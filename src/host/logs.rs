@@ -56,10 +56,12 @@ pub(crate) struct Logs {
 }
 
 impl Host {
-    /// The output of a run from there on. With `follows` it ends with the run.
+    /// The output of a run from there on, or of a `former` try of it. With `follows` it ends with the
+    /// run.
     pub(crate) async fn logs(
         &self,
         id: &CommandId,
+        former: Option<u32>,
         from: Beginning,
         follows: bool,
     ) -> Result<Logs, ScriptError> {
@@ -69,7 +71,8 @@ impl Host {
             Beginning::After([output, errors]) => format!("{output}:{errors}"),
         };
         let follow = if follows { " follow" } else { "" };
-        let script = format!("{SCRIPT} {} {from}{follow}", quote(id.as_str()));
+        let former = former.map_or_else(String::new, |number| format!(" {number}"));
+        let script = format!("{SCRIPT} {} {from}{follow}{former}", quote(id.as_str()));
         Ok(Logs {
             host: self.clone(),
             session: self.exec_python(&script).await?,

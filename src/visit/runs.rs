@@ -167,15 +167,29 @@ pub(crate) async fn logs(
         grace: cloud.timing.grace,
         command: format!("{} logs {name} {}{follow}", cloud.command, id.as_str()),
     };
-    let mut shown = Shown {
-        id: &id,
-        follows: wanted.follows,
-        from: wanted.since.map_or(Beginning::Kept, Beginning::Since),
-        is_on_record: !run.is_kept,
-        places: [None; 2],
-        show,
+    // What former tries left is on record.
+    let former = (1..run.number.unwrap_or(1)).map(Some);
+    let showing = async {
+        for former in former.chain([None]) {
+            let mut shown = Shown {
+                id: &id,
+                former,
+                follows: wanted.follows && former.is_none(),
+                from: wanted.since.map_or(Beginning::Kept, Beginning::Since),
+                is_on_record: !run.is_kept || former.is_some(),
+                places: [None; 2],
+                show,
+            };
+            let host = live.host.clone();
+            match shown.through_cuts(host, &reconnector).await {
+                // The record of a try that vanished may be missing.
+                Ok(0) => {}
+                Err(_) if former.is_some() => {}
+                ended => return ended,
+            }
+        }
+        Ok(0)
     };
-    let showing = shown.through_cuts(live.host, &reconnector);
     match unless_ended(&mut opened.signals, &opened.report, showing).await {
         Ok(ended) => ended,
         Err(end) => Ok(Exit::from(end).code()),
@@ -208,7 +222,7 @@ async fn logs_asleep(
             is_output,
             place,
             bytes,
-        } in output
+        } in output.into_iter().flatten()
         {
             let lost = if is_output { [place, 0] } else { [0, place] };
             report_missing(&drive.report, lost, true);
@@ -231,6 +245,8 @@ async fn logs_asleep(
 /// The part of a run's output that was shown.
 struct Shown<'a> {
     id: &'a CommandId,
+    /// The former try whose output it is; none for the latest.
+    former: Option<u32>,
     /// Whether it goes on until the run's end.
     follows: bool,
     /// Where it begins.
@@ -273,7 +289,10 @@ impl Shown<'_> {
         reconnector: &Reconnector<'_>,
         lost: &mut Option<Instant>,
     ) -> anyhow::Result<Reading> {
-        let mut logs = match host.logs(self.id, self.rest(), self.follows).await {
+        let mut logs = match host
+            .logs(self.id, self.former, self.rest(), self.follows)
+            .await
+        {
             Ok(logs) => logs,
             Err(error) => return lost_by(error),
         };
@@ -349,6 +368,7 @@ mod tests {
         let id = CommandId::new().unwrap();
         let shown = |from| Shown {
             id: &id,
+            former: None,
             follows: false,
             from,
             is_on_record: false,

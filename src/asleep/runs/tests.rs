@@ -70,20 +70,40 @@ fn an_output_has_its_place_and_no_more_than_a_record_keeps() {
         "",
     )
     .unwrap();
-    let found = output(&fs, &id("1a")).unwrap();
+    let found = outputs(&fs, &id("1a")).unwrap().remove(0);
     assert_eq!(found.len(), 2);
     assert!(found[0].is_output && !found[1].is_output);
     assert_eq!(found[0].place, 5_000_000 - TAIL);
     assert_eq!(found[0].bytes, long[3..]);
     assert_eq!((found[1].place, &*found[1].bytes), (0, &b"ends"[..]));
     // Its outputs were not kept, and both are missing up to their ends.
-    let places: Vec<u64> = output(&fs, &id("2b"))
-        .unwrap()
-        .iter()
-        .map(|it| it.place)
-        .collect();
-    assert_eq!(places, [7, 9]);
-    assert!(output(&fs, &id("3c")).unwrap().is_empty());
+    let found = outputs(&fs, &id("2b")).unwrap().remove(0);
+    assert_eq!((found[0].place, found[1].place), (7, 9));
+    assert!(outputs(&fs, &id("3c")).unwrap().is_empty());
+}
+
+#[test]
+fn each_try_of_a_run_has_an_output_of_its_own() {
+    let numbered = |number: u32| {
+        let record = record(10, [1, 0]);
+        record.replace("\"began\"", &format!("\"try\": {number}, \"began\""))
+    };
+    let fs = file_system(
+        |root| {
+            leave(root, "1a/tries/1", &numbered(1), [Some(b"a"), None]);
+            // The second vanished before its record was written.
+            fs::create_dir_all(root.join("xdrive/runs/1a/tries/2")).unwrap();
+            leave(root, "1a/tries/3", &numbered(3), [Some(b"c"), None]);
+            leave(root, "1a", &numbered(4), [Some(b"d"), None]);
+        },
+        "",
+    )
+    .unwrap();
+    let found = outputs(&fs, &id("1a")).unwrap();
+    let printed: Vec<&[u8]> = found.iter().map(|pieces| &*pieces[0].bytes).collect();
+    assert_eq!(printed, [b"a", b"c", b"d"]);
+    let runs = on_record(&fs).unwrap();
+    assert_eq!((runs.len(), runs[0].number), (1, Some(4)));
 }
 
 #[test]

@@ -10,11 +10,12 @@ use super::json::document;
 use super::site::{SESSION, Site};
 use harness::eventually_within;
 
-/// Writes a line every moment, with the number of its try, until there are so many; then ends well.
-fn counting(lines: u32) -> String {
+/// Writes a line every so many seconds, with the number of its try, until there are so many; then ends
+/// well.
+fn counting(lines: u32, pause: f64) -> String {
     format!(
         "echo $XDRIVE_TRY >>/work/tries; while set -- $(cat /work/lines 2>/dev/null); [ $# -lt {lines} ]; \
-         do echo $XDRIVE_TRY >>/work/lines; sync; sleep 0.2; done; echo over"
+         do echo $XDRIVE_TRY >>/work/lines; sync; sleep {pause}; done; echo over"
     )
 }
 
@@ -56,7 +57,7 @@ fn only_run(site: &Site) -> Value {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn each_try_of_a_run_begins_once_wherever_it_is_tended() {
     let site = Site::new();
-    let id = start(&site, &counting(40));
+    let id = start(&site, &counting(40, 0.2));
     is_at_try(&site, 1);
     // While its host is there nothing is to be done.
     let tender = site.other_laptop();
@@ -106,7 +107,7 @@ fn each_try_of_a_run_begins_once_wherever_it_is_tended() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_run_that_was_stopped_is_not_wanted_any_more() {
     let site = Site::new();
-    let id = start(&site, &counting(100_000));
+    let id = start(&site, &counting(100_000, 0.2));
     is_at_try(&site, 1);
     site.interrupt("demo", 0);
     is_gone(&site);

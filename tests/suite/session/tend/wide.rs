@@ -12,7 +12,7 @@ const TENDED: Duration = Duration::from_mins(5);
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_run_ends_after_two_notices_and_two_power_cuts_with_every_laptop_gone() {
     let site = Site::new();
-    let id = start(&site, &counting(60));
+    let id = start(&site, &counting(60, 2.0));
     let tender = site.other_laptop();
     let mut running = tender.start(&["tend"]);
     for number in 1..=4 {
@@ -45,7 +45,7 @@ fn a_run_ends_after_two_notices_and_two_power_cuts_with_every_laptop_gone() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_run_waits_for_capacity_and_says_since_when_and_why() {
     let site = Site::new();
-    let id = start(&site, &counting(100_000));
+    let id = start(&site, &counting(100_000, 0.2));
     is_at_try(&site, 1);
     site.interrupt("demo", 0);
     is_gone(&site);
