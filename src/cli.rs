@@ -350,9 +350,7 @@ pub enum DriveCommand {
     ///
     /// What killed and forgotten sessions left, what is unused, and what the rest costs.
     Gc(gc::Args),
-    /// Go on with runs whose instance was lost.
-    ///
-    /// With those of `run --restart` that have no session left: on any machine that stays up.
+    /// Go on with runs (`run --restart`) whose instance was lost.
     Tend(tend::Args),
     /// Check what xdrive needs: credentials, rights, network.
     ///

@@ -47,8 +47,7 @@ use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
 pub use examine::Examination;
-pub use request::{Idle, Named, Request, Task};
-pub use tries::Again;
+pub use request::{Again, Idle, Named, Request, Task};
 
 use leave::Parting;
 use ready::Led;

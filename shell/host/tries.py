@@ -44,7 +44,7 @@ def keep(name):
     order = sys.stdin.buffer.read(MOST + 1)
     if len(order) > MOST:
         sys.exit(f"an order has {MOST} bytes at most")
-    with full_drive():
+    with room_on_drive():
         os.makedirs(f"{RECORDS}/{name}", mode=0o700, exist_ok=True)
         replace(f"{RECORDS}/{name}/{ORDER}", order, "part")
 
@@ -63,7 +63,7 @@ def take(name, number):
     if last(name) >= number:
         print(f"try {number} of {name} has begun already", file=sys.stderr)
         sys.exit(BEGUN)
-    with full_drive():
+    with room_on_drive():
         os.makedirs(f"{folder}/{TRIES}/{number}", mode=0o700)
         for path in [f"{folder}/{TRIES}", folder, RECORDS]:
             sync(path)
@@ -73,8 +73,10 @@ def take(name, number):
 
 
 @contextlib.contextmanager
-def full_drive():
-    """Ends this process where the drive has no room for what is written in it."""
+def room_on_drive():
+    """Ends this process where the drive has no room for what is written in it, or is not mounted."""
+    if not os.path.isdir(os.path.dirname(RECORDS)):
+        sys.exit("the drive is not mounted")
     try:
         yield
     except OSError as error:

@@ -12,6 +12,7 @@ mod along;
 mod arrive;
 mod build;
 mod containers;
+mod tries;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -39,6 +40,7 @@ use crate::ssh::{Output, PublicHostKey, RemoteCommand, Ssh, SshError};
 pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
 pub use containers::Removed;
+pub use tries::{TriedCommand, Tries};
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";
@@ -426,18 +428,7 @@ impl Host {
 
     /// Runs a script in Python (its name, verb and arguments).
     pub(super) async fn run_python(&self, script: &str) -> Result<Output, SshError> {
-        self.run_python_with(script, b"").await
-    }
-
-    /// As [`Host::run_python`], with this standard input.
-    pub(super) async fn run_python_with(
-        &self,
-        script: &str,
-        input: &[u8],
-    ) -> Result<Output, SshError> {
-        self.ssh
-            .run(&format!("exec {}", python(script)), input)
-            .await
+        self.ssh.run(&format!("exec {}", python(script)), b"").await
     }
 
     /// Starts a script in Python.

@@ -8,12 +8,12 @@ use jiff::Timestamp;
 
 use super::examine::Examination;
 use super::local_ports;
-use super::tries::Again;
 use crate::access::lease::LEASE;
 use crate::config::{LONGEST_WORD, Options, Places};
 use crate::drive::Goal;
 use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
+use crate::host::container::CommandId;
 use crate::ids::{ContainerName, DriveAt, DriveIn, DriveName};
 use crate::launch::image;
 use crate::report::Report;
@@ -67,6 +67,15 @@ pub enum Task {
     /// A command that the host keeps: the one whose id has this prefix; without one the only one
     /// that runs, else the latest that has ended.
     Attach(Option<String>),
+}
+
+/// The next try of a run that a former session has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Again {
+    /// The run.
+    pub run: CommandId,
+    /// When the time of all its tries is over.
+    pub until: Timestamp,
 }
 
 /// A container of the drive with a name, and what is asked of it. The drive's options are about the

@@ -1,5 +1,5 @@
 //! A command that is begun again where its host was lost: by this session (`run --restart`), or, with
-//! every session gone, by one that is for its next try ([`Again`]), which `xdrive tend` begins.
+//! every session gone, by one that is for its next try ([`Task::Again`]), which `xdrive tend` begins.
 //!
 //! What begins is on the drive: the order, and which tries have begun (`shell/host/tries.py`), so that
 //! each begins once, whoever means to begin it. Tags on the drive's volume and snapshots say that the run
@@ -19,17 +19,8 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
-use crate::host::tries::{Order, Tries};
+use crate::host::scripts::{TriedCommand, Tries};
 use crate::opener::Ending;
-
-/// The next try of a run that a former session has begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Again {
-    /// The run.
-    pub run: CommandId,
-    /// When the time of all its tries is over.
-    pub until: Timestamp,
-}
 
 impl Session {
     /// Prepares the next try of a command that may be begun again, on a host where its container runs:
@@ -100,7 +91,7 @@ impl Session {
         let until = now.saturating_add(left).map_err(anyhow::Error::from)?;
         let request = &self.request;
         let kept = request.options.config.spool.map_or(SPOOL, |it| it.0);
-        let order = Order::new(&request.command, request.notice(), kept, tries);
+        let order = TriedCommand::new(&request.command, request.notice(), kept, tries);
         let kept = inside.host.keep_order(&id, &order).await;
         kept.map_err(anyhow::Error::new)?;
         let run = WantedRun {

@@ -181,7 +181,7 @@ pub(crate) async fn logs(
                 show,
             };
             let host = live.host.clone();
-            match shown.through_cuts(host, &reconnector).await {
+            match Box::pin(shown.through_cuts(host, &reconnector)).await {
                 // The record of a try that vanished may be missing.
                 Ok(0) => {}
                 Err(_) if former.is_some() => {}

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::container::CommandId;
-use super::facts::{Facts, ScriptError};
-use super::scripts::Host;
+use super::Host;
+use crate::host::bundle::python;
+use crate::host::container::CommandId;
+use crate::host::facts::{Facts, ScriptError};
 use crate::quote::quote;
 
 /// The version of the orders that this xdrive writes, and the last that it reads.
@@ -15,7 +16,7 @@ const VERSION: u32 = 1;
 
 /// The order by which any computer begins the next try of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct TriedCommand {
     version: u32,
     /// The command and its arguments.
     pub words: Vec<String>,
@@ -31,12 +32,12 @@ pub struct Order {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tries {
     /// The order; none if there is none, or a newer xdrive wrote it.
-    pub order: Option<Order>,
+    pub order: Option<TriedCommand>,
     /// The number of the last try that has begun; 0 if none has.
     pub begun: u32,
 }
 
-impl Order {
+impl TriedCommand {
     /// The order of a command with these `words`.
     #[must_use]
     pub fn new(words: &[String], notice: Duration, kept: u64, tries: u32) -> Self {
@@ -64,11 +65,15 @@ impl Order {
 
 impl Host {
     /// Keeps the order of the command `id` on the drive.
-    pub async fn keep_order(&self, id: &CommandId, order: &Order) -> Result<(), ScriptError> {
+    pub async fn keep_order(
+        &self,
+        id: &CommandId,
+        order: &TriedCommand,
+    ) -> Result<(), ScriptError> {
         const SCRIPT: &str = "tries.py order";
-        let command = format!("{SCRIPT} {}", quote(id.as_str()));
+        let command = format!("exec {} {}", python(SCRIPT), quote(id.as_str()));
         let line = serde_json::to_vec(order).unwrap_or_default();
-        let output = self.run_python_with(&command, &line).await?;
+        let output = self.ssh.run(&command, &line).await?;
         Facts::read(SCRIPT, &output, &[]).map(drop)
     }
 
@@ -80,7 +85,7 @@ impl Host {
             .await?;
         let facts = Facts::read(SCRIPT, &output, &[])?;
         Ok(Tries {
-            order: facts.get("order").and_then(Order::parse),
+            order: facts.get("order").and_then(TriedCommand::parse),
             begun: facts.require("begun")?,
         })
     }
@@ -93,14 +98,14 @@ mod tests {
     #[test]
     fn an_order_is_read_as_it_was_written_and_a_newer_one_is_none() {
         let words = ["sh", "-c", "echo 'a'; echo \"b\"\n"].map(str::to_owned);
-        let order = Order::new(&words, Duration::from_secs(45), 1 << 20, 1000);
+        let order = TriedCommand::new(&words, Duration::from_secs(45), 1 << 20, 1000);
         let line = serde_json::to_string(&order).unwrap();
         assert!(!line.contains('\n'), "{line}");
-        assert_eq!(Order::parse(&line), Some(order.clone()));
+        assert_eq!(TriedCommand::parse(&line), Some(order.clone()));
         assert_eq!(order.notice(), Duration::from_secs(45));
         let newer = line.replace("\"version\":1", "\"version\":2");
         assert_ne!(newer, line);
-        assert_eq!(Order::parse(&newer), None);
-        assert_eq!(Order::parse("{}"), None);
+        assert_eq!(TriedCommand::parse(&newer), None);
+        assert_eq!(TriedCommand::parse("{}"), None);
     }
 }
