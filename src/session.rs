@@ -74,7 +74,10 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     loop {
         let Led { host, entry } = match session.ready().await {
             Ok(led) => led,
-            Err(why) => return why.report(&session.drive, &mut session.reconciler),
+            Err(why) => {
+                session.mark_over(session.run_not_up(&why)).await;
+                return why.report(&session.drive, &mut session.reconciler);
+            }
         };
         let ending = Box::pin(session.stay(&host, entry)).await;
         if let Parting::Ends(code) = Box::pin(session.leave(&host, ending)).await? {

@@ -14,8 +14,9 @@ use crate::host::logs::Piece;
 use crate::host::runs::Run;
 use crate::host::sftp::SftpError;
 
-/// How many runs are read: as many as a host keeps on record (`shell/host/spool.py`).
-const MOST: usize = 50;
+/// How many runs are read: as many as a host keeps on record, of those with an order and of others
+/// (`shell/host/spool.py`).
+const MOST: usize = 2 * 50;
 
 /// How much is read of the end of an output, in bytes: what a record has of it there.
 const TAIL: u64 = 1 << 20;
@@ -24,7 +25,7 @@ const TAIL: u64 = 1 << 20;
 const LINE: u64 = 4 << 10;
 
 /// How many tries of a run are read: as often as one may be begun (`quantity::tries`).
-const TRIES: u32 = 1001;
+const TRIES: u32 = 1002;
 
 /// The files with the ends of a run's two outputs.
 const STREAMS: [&[u8]; 2] = [b"output", b"errors"];

@@ -19,7 +19,7 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, network, local, config)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 18] = [
+const RARE: [&str; 19] = [
     "adopt",
     "attach",
     "cat",
@@ -35,6 +35,7 @@ const RARE: [&str; 18] = [
     "ports",
     "rename",
     "selftest",
+    "tend",
     "policy",
     "man",
     "completions",

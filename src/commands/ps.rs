@@ -9,7 +9,7 @@ use tokio::task::LocalSet;
 use super::flags::Reach;
 use super::{Context, print};
 use crate::cloud::Cloud;
-use crate::drive::tags;
+use crate::drive::tags::{self, WantedRun};
 use crate::ec2::Ownership;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, MAIN};
@@ -219,7 +219,13 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> Strin
         None if all => format!("{drive} is not up\n"),
         None => format!("{drive} is not up; --all shows what has ended\n"),
     };
-    if let (None, Some(run)) = (&listed.host, &listed.wanted) {
+    let is_over = |wanted: &WantedRun| {
+        let mut records = listed.runs.iter();
+        records.any(|run| run.id == wanted.id.as_str() && !listed.waits(run))
+    };
+    if let (None, Some(run)) = (&listed.host, &listed.wanted)
+        && !is_over(run)
+    {
         let why = match &run.waits {
             Some((since, why)) => format!("since {since:.0}: {}", one_line(why)),
             None => "for whoever tends it: xdrive tend".to_owned(),

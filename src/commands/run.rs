@@ -103,8 +103,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let why = anyhow!("{flag} is this computer's part, and with -d it leaves at once");
         return Err(Failure::new(Exit::Usage, why).hint("without -d it stays"));
     }
-    if args.restart {
-        check_restart(&request)?;
+    if args.restart && args.detach {
+        check_left(&request)?;
     }
     let mut options = request.options;
     if args.detach {
@@ -128,16 +128,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 
 /// Refuses a run that no other computer could begin again: what is brought along from here is not on the
 /// drive, where its next tries have all that they need.
-fn check_restart(request: &Request) -> Result<(), Failure> {
+fn check_left(request: &Request) -> Result<(), Failure> {
     let options = &request.options;
     if !options.variables.is_empty() {
-        let why = anyhow!("with --restart no variable is brought along: it would lie on the drive");
+        let why =
+            anyhow!("with -d --restart no variable is brought along: it would lie on the drive");
         let hint = "a file in /work, or the image, has it for every try";
         return Err(Failure::new(Exit::Usage, why).hint(hint));
     }
     let line = options.launch.to_string();
     line.parse::<LaunchOptions>().map(drop).map_err(|error| {
-        let why = anyhow!("the launch options of a run with --restart fit one tag: {error}");
+        let why = anyhow!("the launch options of a run with -d --restart fit one tag: {error}");
         Failure::new(Exit::Usage, why)
     })
 }

@@ -5,11 +5,13 @@
 //! Nothing is kept here. Several may tend the same drives, and each may end at any moment: the loop
 //! decides by what exists, as for every session, and the drive by which tries have begun.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep};
 
@@ -19,7 +21,7 @@ use crate::cloud::Cloud;
 use crate::config::launch::{Fallback, LaunchOptions};
 use crate::config::{Config, Options, Paths, Places};
 use crate::drive::tags::{self, RunState, WantedRun};
-use crate::drive::tend::{BY_EC2, Next, next};
+use crate::drive::tend::{BY_EC2, Ended, Next, next};
 use crate::ec2::{Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -35,6 +37,9 @@ const PASS: Duration = Duration::from_secs(30);
 /// The pause before a drive that did not come up is tried again, and the longest: it doubles.
 const PAUSE: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_mins(15);
+
+/// The longest that a run may take (`quantity::limit`).
+const LONGEST_RUN: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// The exit code of a run whose time was over before it ended, as that of a command (timeout(1)).
 const OVERDUE: u8 = 124;
@@ -97,6 +102,8 @@ struct Wait {
 struct Tended {
     at_work: BTreeMap<DriveName, JoinHandle<Result<(), Failure>>>,
     waits: BTreeMap<DriveName, Wait>,
+    /// Whether a signal has asked for the end: nothing is begun any more.
+    is_ending: Rc<Cell<bool>>,
 }
 
 impl Tender {
@@ -111,24 +118,26 @@ impl Tender {
                 Err(end) => return Ok(self.end(end, &mut tended).await),
             }
             let pause = async {
-                if !self.args.once {
+                if self.args.once {
+                    self.collect(&mut tended, true).await;
+                } else {
                     sleep(PASS).await;
+                    self.collect(&mut tended, false).await;
                 }
             };
             if let Err(end) = unless_ended(&mut signals, &self.report, pause).await {
                 return Ok(self.end(end, &mut tended).await);
             }
             if self.args.once {
-                self.collect(&mut tended, true).await;
                 let waits = !tended.waits.is_empty();
                 return Ok(if waits { Exit::TryAgain.code() } else { 0 });
             }
-            self.collect(&mut tended, false).await;
         }
     }
 
     /// Waits for what is at work, which the same signal ends. Returns the exit code.
     async fn end(&self, end: End, tended: &mut Tended) -> u8 {
+        tended.is_ending.set(true);
         self.collect(tended, true).await;
         Exit::from(end).code()
     }
@@ -149,9 +158,8 @@ impl Tender {
         let wanted = parts.into_iter().filter(|(name, parts)| {
             let newest = tags::newest(parts.iter(), |tags| tags);
             newest.is_some_and(|(_, newest)| {
-                let whose = tags::owner(newest);
-                let is_own =
-                    whose.is_empty() || Ownership::from_tag(whose, &owner) == Ownership::Own;
+                // What has no owner is nobody's to launch for unasked.
+                let is_own = Ownership::from_tag(tags::owner(newest), &owner) == Ownership::Own;
                 let run = WantedRun::of_parts(newest, parts.iter().copied());
                 is_meant(name) && is_own && run.is_some_and(|run| run.state == RunState::Wanted)
             })
@@ -171,7 +179,9 @@ impl Tender {
                 continue;
             }
             let (cloud, visitor) = (self.cloud.clone(), self.visitor.clone());
-            let work = tend_drive(name.clone(), cloud, visitor, self.paths.clone());
+            let paths = self.paths.clone();
+            let is_ending = Rc::clone(&tended.is_ending);
+            let work = tend_drive(name.clone(), cloud, visitor, paths, is_ending);
             tended.at_work.insert(name, local.spawn_local(work));
         }
     }
@@ -182,10 +192,13 @@ impl Tender {
         let over = tended.at_work.iter().filter(over);
         let over: Vec<DriveName> = over.map(|(name, _)| name.clone()).collect();
         for name in over {
-            let Some(work) = tended.at_work.remove(&name) else {
+            let Some(work) = tended.at_work.get_mut(&name) else {
                 continue;
             };
-            let failure = match work.await {
+            // A signal may end this wait, and another one goes on with it.
+            let done = work.await;
+            tended.at_work.remove(&name);
+            let failure = match done {
                 Ok(Ok(())) => {
                     tended.waits.remove(&name);
                     continue;
@@ -213,20 +226,26 @@ async fn tend_drive(
     cloud: Cloud,
     visitor: Visitor,
     paths: Paths,
+    is_ending: Rc<Cell<bool>>,
 ) -> Result<(), Failure> {
     let opening = || Opening::new(super::whole(name.clone()));
     let drive = Drive::open(opening(), cloud.clone()).await?;
-    let Some(run) = drive
+    let now = cloud.clock.now();
+    let Some(mut run) = drive
         .wanted_run()
         .filter(|run| run.state == RunState::Wanted)
     else {
         return Ok(());
     };
-    if drive.facts.host.is_some() {
-        return Ok(());
-    }
-    let done = go_on(&drive, &run, &cloud, visitor, &paths).await;
-    let now = cloud.clock.now();
+    // Whoever may tag may have written it.
+    run.until = run
+        .until
+        .min(now.saturating_add(LONGEST_RUN).unwrap_or(now));
+    let done = if drive.facts.host.is_some() {
+        Ok(())
+    } else {
+        go_on(&drive, &run, &cloud, visitor, &paths, &is_ending).await
+    };
     let waits: Option<(Timestamp, String)> = match (&done, &run.waits) {
         (Err(failure), since) => {
             let since = since.as_ref().map_or(now, |(since, _)| *since);
@@ -248,6 +267,7 @@ async fn go_on(
     cloud: &Cloud,
     visitor: Visitor,
     paths: &Paths,
+    is_ending: &Cell<bool>,
 ) -> Result<(), Failure> {
     let name = &drive.name;
     let why_ended = match &drive.facts.last {
@@ -270,12 +290,16 @@ async fn go_on(
         if saved.asked.is_some() || opened.facts.host.is_some() {
             return Ok(());
         }
-        let next = if is_late {
-            Next::Over(RunState::Failed, Some(OVERDUE))
-        } else {
-            let listed = visit::list_runs(opened, || Ok(visitor.clone()), true).await?;
-            let record = listed.runs.iter().find(|it| it.id == run.id.as_str());
-            next(record, why_ended.as_deref())
+        let listed = visit::list_runs(opened, || Ok(visitor.clone()), true).await?;
+        let record = listed.runs.iter().find(|it| it.id == run.id.as_str());
+        let last = drive.facts.last.as_ref().zip(why_ended.as_deref());
+        let last = last.map(|(last, why)| Ended {
+            launched: last.launched,
+            why,
+        });
+        let next = match next(record, last) {
+            Next::Bring if is_late => Next::Over(RunState::Failed, Some(OVERDUE)),
+            next => next,
         };
         if let Next::Over(state, exit) = next {
             drive.mark_over(&run.id, state, exit).await;
@@ -286,6 +310,9 @@ async fn go_on(
                 .print(&format!("{name}: the run {id} is {state}{code}"));
             return Ok(());
         }
+    }
+    if is_ending.get() {
+        return Ok(());
     }
     let (name, id) = (name.clone(), run.id.as_str());
     drive

@@ -1,5 +1,7 @@
 //! What follows for a run whose host is gone, by its record on the drive. A pure function of both.
 
+use jiff::Timestamp;
+
 use super::tags::RunState;
 use crate::host::runs::Run;
 
@@ -18,17 +20,29 @@ pub enum Next {
     Over(RunState, Option<u8>),
 }
 
-/// What follows for a run with this `record`, if it has one, after its host ended for that reason, where
-/// EC2 still knows it.
+/// An instance that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended<'a> {
+    /// When it was launched.
+    pub launched: Timestamp,
+    /// Why it ended, as EC2 says.
+    pub why: &'a str,
+}
+
+/// What follows for a run with this `record`, if it has one, after the drive's `last` instance has ended,
+/// where EC2 still knows it.
 #[must_use]
-pub fn next(record: Option<&Run>, why_ended: Option<&str>) -> Next {
+pub fn next(record: Option<&Run>, last: Option<Ended<'_>>) -> Next {
     if let Some(status) = record.and_then(Run::finished) {
         return Next::Over(RunState::ended_with(status), Some(status));
     }
-    // xdrive ends hosts by the same call, but only those that have closed: the command's end is on
+    let (Some(run), Some(last)) = (record, last) else {
+        return Next::Bring;
+    };
+    // xdrive ends hosts by the same call, but those that have closed: the end of what ran there is on
     // record then. Whoever ended this one in the console wants to pay no more.
-    let was_cut_off = record.is_none_or(|run| run.status.is_none());
-    if was_cut_off && why_ended.is_some_and(|why| why.starts_with(BY_CALLER)) {
+    let was_cut_off = run.status.is_none() && run.began_at() >= last.launched;
+    if was_cut_off && last.why.starts_with(BY_CALLER) {
         return Next::Over(RunState::Stopped, None);
     }
     Next::Bring
@@ -37,21 +51,30 @@ pub fn next(record: Option<&Run>, why_ended: Option<&str>) -> Next {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::container::CommandId;
 
+    /// A run that began ten seconds after 1970.
     fn run(status: Option<u8>, closing: Option<&str>) -> Run {
         let status = status.map_or_else(|| "null".to_owned(), |status| status.to_string());
         let closing = closing.map_or_else(|| "null".to_owned(), |why| format!("{why:?}"));
         let record = format!(
-            r#"{{"run": "1f", "command": "x", "began": 1.0, "ended": null, "status": {status},
+            r#"{{"run": "1f", "command": "x", "began": 10.0, "ended": null, "status": {status},
                 "closing": {closing}, "written": [0, 0]}}"#
         );
-        let id = crate::host::container::CommandId::parse("1f").unwrap();
+        let id = CommandId::parse("1f").unwrap();
         Run::on_record(&id, record.as_bytes()).unwrap().0
     }
 
+    fn ended(launched: i64, why: &str) -> Option<Ended<'_>> {
+        let launched = Timestamp::from_second(launched).unwrap();
+        Some(Ended { launched, why })
+    }
+
+    const BY_USER: &str = "Client.UserInitiatedShutdown: User initiated shutdown";
+
     #[test]
     fn a_run_is_over_once_its_command_ended_by_itself_or_well() {
-        let next = |status, closing, why| next(Some(&run(status, closing)), why);
+        let next = |status, closing, last| next(Some(&run(status, closing)), last);
         let notice = Some("EC2 takes the machine");
         assert_eq!(
             next(Some(0), None, None),
@@ -62,26 +85,25 @@ mod tests {
             Next::Over(RunState::Done, Some(0))
         );
         let failed = Next::Over(RunState::Failed, Some(3));
-        assert_eq!(
-            next(Some(3), None, Some("Client.UserInitiatedShutdown")),
-            failed
-        );
+        assert_eq!(next(Some(3), None, ended(5, BY_USER)), failed);
         assert_eq!(next(Some(143), notice, None), Next::Bring);
-        assert_eq!(
-            next(None, None, Some("Server.SpotInstanceTermination")),
-            Next::Bring
-        );
+        let by_ec2 = ended(5, "Server.SpotInstanceTermination");
+        assert_eq!(next(None, None, by_ec2), Next::Bring);
     }
 
     #[test]
     fn a_run_whose_host_was_ended_in_the_console_is_not_begun_again() {
-        let by_caller = Some("Client.UserInitiatedShutdown: User initiated shutdown");
         let stopped = Next::Over(RunState::Stopped, None);
-        assert_eq!(next(Some(&run(None, None)), by_caller), stopped);
-        assert_eq!(next(None, by_caller), stopped);
+        assert_eq!(next(Some(&run(None, None)), ended(5, BY_USER)), stopped);
+        // A later one, on which it did not run: a session of somebody's, which closed.
+        assert_eq!(
+            next(Some(&run(None, None)), ended(20, BY_USER)),
+            Next::Bring
+        );
+        assert_eq!(next(None, ended(5, BY_USER)), Next::Bring);
         // A host that closed before xdrive ended it.
         let closed = run(Some(143), Some("EC2 takes the machine"));
-        assert_eq!(next(Some(&closed), by_caller), Next::Bring);
+        assert_eq!(next(Some(&closed), ended(5, BY_USER)), Next::Bring);
         assert_eq!(next(None, None), Next::Bring);
     }
 }

@@ -57,7 +57,7 @@ impl Drive {
     }
 
     /// Marks all parts of the drive that say that the run `id` is wanted: it is over, in this `state`.
-    /// Reports what could not be marked: who looks at it later finds the same on the drive.
+    /// Reports what could not be marked: of a command that ended by itself the drive has it all the same.
     pub(crate) async fn mark_over(&self, id: &CommandId, state: RunState, exit: Option<u8>) {
         if let Err(error) = self.mark_parts(id, &run_over(state, exit)).await {
             self.report.warn(&format!(

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use crate::config::quantity::Port;
+use crate::drive::tags::RunState;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
@@ -78,7 +79,7 @@ impl Session {
             *port = self.port.map(Port).or(*port);
             return Ok(Parting::Resumes);
         }
-        let is_by_user = asked.is_some()
+        let is_by_user = matches!(asked, Some(End::Interrupt { .. }))
             || matches!(
                 interruption,
                 Interruption::Noticed {
@@ -87,12 +88,15 @@ impl Session {
                 }
             );
         let ending = self.final_ending(interruption, instance);
-        self.mark_end(if is_by_user {
-            &Ending::Escaped
-        } else {
-            &ending
-        })
-        .await;
+        let over = match &ending {
+            _ if !self.request.may_restart() => None,
+            _ if is_by_user => Some((RunState::Stopped, None)),
+            Ending::Exit(code) => Some((RunState::ended_with(*code), Some(*code))),
+            // Somebody else goes on with it, if anybody is to.
+            _ if asked.is_some() => None,
+            _ => Some((RunState::Failed, None)),
+        };
+        self.mark_over(over).await;
         if is_guest {
             let code = self.leave_drive(instance, ending).await;
             return code.map(Parting::Ends);

@@ -29,7 +29,8 @@ impl Session {
         host: &Instance,
         ending: Ending,
     ) -> Result<Parting, Failure> {
-        self.mark_end(&ending).await;
+        let over = self.run_over(&ending);
+        self.mark_over(over).await;
         let code = match ending {
             ending if self.request.options.config.discard => self.throw_away(host, ending).await,
             Ending::Interruption(interruption) => {
@@ -38,6 +39,8 @@ impl Session {
             Ending::Detached => self.leave_detached(host).await,
             ending => self.leave_drive(host, ending).await,
         };
+        // A snapshot has what the list said of its volume, which may be older.
+        self.mark_over(over).await;
         code.map(Parting::Ends)
     }
 

@@ -158,14 +158,17 @@ pub(super) async fn run_command(
     } = command;
     // Before it is asked for: the session may end, or its connection, before the host has answered.
     *has_begun = true;
-    let remote = if is_detached || !has_input {
-        if let Err(error) = inside.host.begin(&remote).await {
-            *has_begun = matches!(error, ScriptError::Ssh(_));
-            return Err(error.into());
-        }
-        inside.host.command_there(&id)
-    } else {
+    let remote = if has_input {
         remote
+    } else {
+        match inside.host.begin(&remote).await {
+            // By whoever else tends the run.
+            Ok(()) | Err(ScriptError::Begun(_)) => inside.host.command_there(&id),
+            Err(error) => {
+                *has_begun = matches!(error, ScriptError::Ssh(_));
+                return Err(error.into());
+            }
+        }
     };
     if is_detached {
         return Ok(Ending::Detached);

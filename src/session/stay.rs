@@ -22,6 +22,7 @@ use super::runs::{self, run_client};
 use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
 use super::state::{Parts, Session};
 use super::throwaway;
+use super::tries::Try;
 use crate::attached::{ANSWER, Context, Monitor, Output, Reconnector, noticed, was_taken_back};
 use crate::drive::HostError;
 use crate::ec2::Instance;
@@ -138,29 +139,35 @@ impl Session {
         }
     }
 
-    /// The command that the session is for, and the number of its try if it has one; none for a shell.
+    /// The command that the session is for; none for a shell.
     fn piped_command(
         &mut self,
         inside: &ContainerSession,
-        number: Option<u32>,
+        attempt: Try,
     ) -> Result<Option<Piped>, getrandom::Error> {
         self.unconfirmed = Unconfirmed::default();
         let unconfirmed = self.unconfirmed.clone();
         let attach = format!("{} attach {}", self.drive.cloud.command, self.request.drive);
-        let is_detached = match &self.request.task {
+        let there = match &self.request.task {
             Task::Attach(Some(id)) => {
                 self.command = CommandId::parse(id);
-                return Ok(self.command.clone().map(|id| Piped {
-                    remote: inside.host.command_there(&id),
-                    id,
-                    is_run: true,
-                    is_detached: false,
-                    has_input: true,
-                    unconfirmed,
-                    attach,
-                    lease: self.leases.command,
-                }));
+                true
             }
+            _ => attempt == Try::There,
+        };
+        if there {
+            return Ok(self.command.clone().map(|id| Piped {
+                remote: inside.host.command_there(&id),
+                id,
+                is_run: true,
+                is_detached: matches!(self.request.task, Task::Again(_)),
+                has_input: true,
+                unconfirmed,
+                attach,
+                lease: self.leases.command,
+            }));
+        }
+        let is_detached = match &self.request.task {
             Task::Run { is_detached, .. } => *is_detached,
             Task::Again(_) => true,
             _ if self.request.has_terminal() => return Ok(None),
@@ -168,6 +175,7 @@ impl Session {
         };
         let limit = self.request.limit(self.drive.cloud.clock.now());
         let is_run = limit.is_some();
+        let number = attempt.number();
         let id = match self.command.clone().filter(|_| number.is_some()) {
             Some(id) => id,
             None => CommandId::new()?,
@@ -203,7 +211,7 @@ impl Session {
             remote,
             is_run,
             is_detached,
-            has_input: !self.request.is_tried(),
+            has_input: !self.request.is_tried() && !is_detached,
             unconfirmed,
             attach,
             lease: self.leases.command,
@@ -219,7 +227,7 @@ impl Session {
         inside: &mut ContainerSession,
     ) -> Result<(Along, Forwards, Option<Piped>), Ending> {
         let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
-        let number = self.prepare_try(instance, inside).await?;
+        let attempt = self.prepare_try(instance, inside).await?;
         let mut parts = Parts {
             request: &self.request,
             reconciler: &mut self.reconciler,
@@ -232,7 +240,7 @@ impl Session {
         };
         let opened = unless_ended(&mut self.drive.signals, &self.drive.report, opening).await;
         let (along, forwards) = opened.map_err(Ending::Asked)?.map_err(Ending::Failed)?;
-        let command = self.piped_command(inside, number);
+        let command = self.piped_command(inside, attempt);
         let command = command.map_err(|error| failed(error.into()))?;
         Ok((along, forwards, command))
     }

@@ -11,6 +11,7 @@ use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp};
 
 use super::container::ContainerSession;
+use super::ready::NotUp;
 use super::request::{Request, SPOOL, Task};
 use super::state::Session;
 use crate::config::quantity::Spool;
@@ -21,38 +22,62 @@ use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::scripts::{TriedCommand, Tries};
 use crate::opener::Ending;
+use crate::signals::End;
+
+/// The try of a command that begins, or goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Try {
+    /// The command is not begun again.
+    Only,
+    /// The try of this number begins.
+    Next(u32),
+    /// Another session has begun it: it runs on this host.
+    There,
+}
+
+impl Try {
+    /// The number of a try that begins.
+    pub(super) fn number(self) -> Option<u32> {
+        match self {
+            Self::Next(number) => Some(number),
+            Self::Only | Self::There => None,
+        }
+    }
+}
 
 impl Session {
     /// Prepares the next try of a command that may be begun again, on a host where its container runs:
-    /// its id, its words and its number, which is returned; none of any other command. An ending if
-    /// there is no next one: it has ended, or runs.
+    /// its id and its words. An ending if there is no next one.
     pub(super) async fn prepare_try(
         &mut self,
         instance: &Instance,
         inside: &ContainerSession,
-    ) -> Result<Option<u32>, Ending> {
+    ) -> Result<Try, Ending> {
         let failed = |error: ScriptError| Ending::Failed(anyhow::Error::new(error).into());
         let known = match &self.request.task {
             Task::Again(again) => Some(again.run.clone()),
             Task::Run { tries: Some(_), .. } => self.command.clone(),
-            _ => return Ok(None),
+            _ => return Ok(Try::Only),
         };
         let Some(id) = known else {
             let first = self.order_first_try(instance, inside).await;
-            return first.map(Some).map_err(Ending::Failed);
+            return first.map_err(Ending::Failed);
         };
+        self.command = Some(id.clone());
         let runs = inside.host.runs().await.map_err(failed)?;
         if let Some(run) = runs.iter().find(|run| run.id == id.as_str()) {
             if let Some(status) = run.finished() {
                 return Err(Ending::Exit(status));
             }
             if run.runs() {
-                self.command = Some(id);
-                return Err(Ending::Detached);
+                return Ok(Try::There);
             }
         }
         let Tries { order, begun } = inside.host.tries(&id).await.map_err(failed)?;
         if let Task::Again(_) = self.request.task {
+            self.check_wanted(instance, &id)
+                .await
+                .map_err(Ending::Failed)?;
             let order = order.ok_or_else(|| Ending::Failed(no_order(&id)))?;
             if begun > order.tries {
                 self.drive.mark_over(&id, RunState::Failed, None).await;
@@ -66,17 +91,27 @@ impl Session {
             self.request.options.config.spool = Some(Spool(order.kept));
             self.request.command = order.words;
         }
-        self.command = Some(id);
-        Ok(Some(begun + 1))
+        Ok(Try::Next(begun + 1))
     }
 
-    /// Keeps the order of a run on the drive, and marks that as one whose run is wanted. Returns the
-    /// number of the first try.
+    /// Fails if the run is not wanted any more: `stop` may have come while the drive did.
+    async fn check_wanted(&self, instance: &Instance, id: &CommandId) -> Result<(), Failure> {
+        let volume = self.drive.mounted_volume(instance).await?;
+        let run = volume.and_then(|volume| WantedRun::read(&volume.tags));
+        if run.is_some_and(|run| run.id == *id && run.state == RunState::Wanted) {
+            return Ok(());
+        }
+        let error = anyhow!("the run {} is not wanted any more", id.as_str());
+        Err(Failure::new(Exit::TryAgain, error))
+    }
+
+    /// Keeps the order of a run on the drive, and marks that as one whose run is wanted; but not if the
+    /// command needs something of this computer, which then alone begins it again.
     async fn order_first_try(
         &mut self,
         instance: &Instance,
         inside: &ContainerSession,
-    ) -> Result<u32, Failure> {
+    ) -> Result<Try, Failure> {
         let id = CommandId::new().map_err(anyhow::Error::from)?;
         let Task::Run {
             limit,
@@ -104,28 +139,45 @@ impl Session {
             waits: None,
         };
         self.command = Some(id);
-        self.drive.mark_wanted(instance, &run).await?;
-        Ok(1)
+        if !self.request.needs_this_computer() {
+            self.drive.mark_wanted(instance, &run).await?;
+        }
+        Ok(Try::Next(1))
     }
 
-    /// Whether the first try of its run, which its user waits for, has not begun yet.
-    fn begins_first(&self) -> bool {
-        self.request.may_restart() && !self.has_begun && !self.is_resumed
+    /// How a run that may be begun again is over by this `ending`, with its exit code if it has one; none
+    /// if it goes on, or whoever looks at its record decides.
+    pub(super) fn run_over(&self, ending: &Ending) -> Option<(RunState, Option<u8>)> {
+        // Who tends a run is no user of it.
+        let is_users = self.request.may_restart();
+        match ending {
+            Ending::Exit(code) => Some((RunState::ended_with(*code), Some(*code))),
+            Ending::Asked(End::Interrupt { .. }) | Ending::Escaped if is_users => {
+                Some((RunState::Stopped, None))
+            }
+            Ending::Failed(_) if is_users && !self.has_begun && !self.is_resumed => {
+                Some((RunState::Failed, None))
+            }
+            _ => None,
+        }
     }
 
-    /// Marks a run that may be begun again as over, if this `ending` is its end.
-    pub(super) async fn mark_end(&self, ending: &Ending) {
-        let Some(id) = self.command.as_ref().filter(|_| self.request.is_tried()) else {
-            return;
+    /// How a run whose drive did not come up again is over: if its user asked for that.
+    pub(super) fn run_not_up(&self, why: &NotUp) -> Option<(RunState, Option<u8>)> {
+        let asked = match why {
+            NotUp::Asked(end) => Some(*end),
+            NotUp::Undone { asked, .. } => *asked,
+            _ => None,
         };
-        let (state, exit) = match ending {
-            Ending::Exit(code) => (RunState::ended_with(*code), Some(*code)),
-            Ending::Asked(_) | Ending::Escaped => (RunState::Stopped, None),
-            Ending::Failed(_) if self.begins_first() => (RunState::Failed, None),
-            // It goes on, or whoever looks at its record decides.
-            _ => return,
-        };
-        self.drive.mark_over(id, state, exit).await;
+        asked.and_then(|end| self.run_over(&Ending::Asked(end)))
+    }
+
+    /// Marks a run that may be begun again as over, in this state and with this exit code.
+    pub(super) async fn mark_over(&self, over: Option<(RunState, Option<u8>)>) {
+        let id = self.command.as_ref().filter(|_| self.request.is_tried());
+        if let (Some(id), Some((state, exit))) = (id, over) {
+            self.drive.mark_over(id, state, exit).await;
+        }
     }
 }
 
@@ -133,6 +185,12 @@ impl Request {
     /// Whether its command is begun again where its host was lost.
     pub(super) fn is_tried(&self) -> bool {
         self.may_restart() || matches!(self.task, Task::Again(_))
+    }
+
+    /// Whether its command has something of this computer, which no other could bring along.
+    fn needs_this_computer(&self) -> bool {
+        let options = &self.options;
+        !options.variables.is_empty() || options.agent.is_some() || self.credentials.is_some()
     }
 
     /// How long its command may take from `now` on, by a task that limits it.

@@ -130,6 +130,9 @@ impl Wanted {
     }
 }
 
+/// How many tries of a run are shown: more than one may have (`quantity::tries`).
+const TRIES: u32 = 1002;
+
 /// Passes a part of a run's output on: of standard output where the first argument is true, else of
 /// standard error.
 type Show = fn(bool, &[u8]) -> std::io::Result<()>;
@@ -168,7 +171,7 @@ pub(crate) async fn logs(
         command: format!("{} logs {name} {}{follow}", cloud.command, id.as_str()),
     };
     // What former tries left is on record.
-    let former = (1..run.number.unwrap_or(1)).map(Some);
+    let former = (1..run.number.unwrap_or(1).min(TRIES)).map(Some);
     let showing = async {
         for former in former.chain([None]) {
             let mut shown = Shown {
@@ -182,9 +185,9 @@ pub(crate) async fn logs(
             };
             let host = live.host.clone();
             match Box::pin(shown.through_cuts(host, &reconnector)).await {
-                // The record of a try that vanished may be missing.
                 Ok(0) => {}
-                Err(_) if former.is_some() => {}
+                // The record of a try that vanished may be missing.
+                Err(failure) if former.is_some() && failure.exit == Exit::Failed => {}
                 ended => return ended,
             }
         }

@@ -16,7 +16,7 @@ use super::super::pools::{self, Offer, Pool};
 use super::super::quotas::Reached;
 use super::super::source::Source;
 use super::super::subnets::Subnets;
-use super::super::tags::{self, Carried};
+use super::super::tags::{self, Carried, RunTags};
 use super::act::may_have_happened;
 use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
 
@@ -389,6 +389,9 @@ impl<H: Hosts> Reconciler<H> {
             }
         };
         carried.settings = self.wanted.settings.over(&carried.settings);
+        if let Source::Throwaway(..) = from {
+            carried.run = RunTags::default();
+        }
         let speed = carried
             .settings
             .speed()

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use xdrive::host::container::{CommandId, Container, ContainerSignal};
-use xdrive::host::scripts::Image;
+use xdrive::host::facts::ScriptError;
+use xdrive::host::runs::CommandOrder;
+use xdrive::host::scripts::{Image, TriedCommand, Tries};
 
 use harness::DEADLINE;
 
@@ -181,4 +183,46 @@ async fn commands_run_in_the_container_as_they_were_typed() {
         .signal(None, &id, ContainerSignal::Interrupt)
         .await
         .unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn each_try_of_a_command_begins_once_whoever_begins_it() {
+    let disk = Disk::new(64);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(1, true)).await.unwrap();
+    let id = CommandId::new().unwrap();
+    let words = ["sh", "-c", "echo 'it'"].map(str::to_owned);
+    let order = TriedCommand::new(&words, Duration::from_secs(30), 4096, 5);
+    machine.host.keep_order(&id, &order).await.unwrap();
+    let begin = async |number| {
+        let command = machine.host.command(&CommandOrder {
+            id: &id,
+            label: "it",
+            client: "",
+            limit: None,
+            number: Some(number),
+            command: "echo it",
+            kept: 4096,
+        });
+        machine.host.begin(&command).await
+    };
+    begin(1).await.unwrap();
+    let name = id.as_str();
+    let record = format!("/v1/xdrive/runs/{name}");
+    // As on another host, which has nothing of it but the drive.
+    let forget = format!(
+        "until [ -e {record}/record ]; do sleep 0.1; done; \
+         pkill -f command.py; rm -f /run/xdrive/commands/{name}"
+    );
+    machine.sh(&forget).await;
+    let again = begin(1).await;
+    assert!(matches!(again, Err(ScriptError::Begun(_))), "{again:?}");
+    begin(2).await.unwrap();
+    let tries = machine.host.tries(&id).await.unwrap();
+    let order = Some(order);
+    assert_eq!(tries, Tries { order, begun: 2 });
+    let former = format!("cat {record}/tries/1/output; ls {record}/tries");
+    assert_eq!(machine.sh(&former).await, "it\n1\n2\n");
 }

@@ -134,7 +134,7 @@ fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
     as_listed["dollars_so_far"] = Value::Null;
     assert_eq!(rows[0], as_listed, "{rows}");
     assert_eq!(rows[1]["state"], "ended", "{rows}");
-    assert_eq!(rows[1]["closing"], "stop", "{rows}");
+    assert_eq!(rows[1]["closing"], "a session saves it", "{rows}");
     let of_the_first = site.run(&["logs", "demo", id, "-f"]);
     assert_eq!(of_the_first.is(0).stdout, "begun\nover\n");
     of_the_first.reports("aside\n").reports(" cents");

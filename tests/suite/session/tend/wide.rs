@@ -12,7 +12,7 @@ const TENDED: Duration = Duration::from_mins(5);
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_run_ends_after_two_notices_and_two_power_cuts_with_every_laptop_gone() {
     let site = Site::new();
-    let id = start(&site, &counting(60, 2.0));
+    let id = start(&site, &counting(60, 1.0));
     let tender = site.other_laptop();
     let mut running = tender.start(&["tend"]);
     for number in 1..=4 {
@@ -30,11 +30,20 @@ fn a_run_ends_after_two_notices_and_two_power_cuts_with_every_laptop_gone() {
             site.interrupt("demo", 10);
         }
     }
+    eventually_within(
+        TENDED,
+        || "try 5".to_owned(),
+        || {
+            let tries = site.run(&["cat", "demo:tries"]).stdout;
+            tries.lines().count() == 5
+        },
+    );
+    end(&site);
     running.reports(&format!("demo: the run {id} is done (exit code 0)"));
     running.signal(Signal::TERM);
     running.end().is(143);
     let lines = site.run(&["cat", "demo:lines"]).stdout;
-    assert_eq!(lines.lines().count(), 60, "{lines}");
+    assert!(lines.lines().count() >= 60, "{lines}");
     assert_eq!(only_run(&site)["try"], 5);
     let kinds = site.kinds("demo");
     assert!(kinds.iter().all(|kind| kind == "snapshot"), "{kinds:?}");
@@ -45,7 +54,7 @@ fn a_run_ends_after_two_notices_and_two_power_cuts_with_every_laptop_gone() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_run_waits_for_capacity_and_says_since_when_and_why() {
     let site = Site::new();
-    let id = start(&site, &counting(100_000, 0.2));
+    let id = start(&site, &counting(1, 0.2));
     is_at_try(&site, 1);
     site.interrupt("demo", 0);
     is_gone(&site);
