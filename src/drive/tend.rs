@@ -65,9 +65,9 @@ mod tests {
         Run::on_record(&id, record.as_bytes()).unwrap().0
     }
 
-    fn last_instance(launched: i64, why: &str) -> Option<Ended<'_>> {
+    fn last_instance(launched: i64, why: &str) -> Ended<'_> {
         let launched = Timestamp::from_second(launched).unwrap();
-        Some(Ended { launched, why })
+        Ended { launched, why }
     }
 
     const BY_USER: &str = "Client.UserInitiatedShutdown: User initiated shutdown";
@@ -85,9 +85,9 @@ mod tests {
             Next::Over(RunState::Done, Some(0))
         );
         let failed = Next::Over(RunState::Failed, Some(3));
-        assert_eq!(next(Some(3), None, last_instance(5, BY_USER)), failed);
+        assert_eq!(next(Some(3), None, Some(last_instance(5, BY_USER))), failed);
         assert_eq!(next(Some(143), notice, None), Next::Bring);
-        let by_ec2 = last_instance(5, "Server.SpotInstanceTermination");
+        let by_ec2 = Some(last_instance(5, "Server.SpotInstanceTermination"));
         assert_eq!(next(None, None, by_ec2), Next::Bring);
     }
 
@@ -95,18 +95,21 @@ mod tests {
     fn a_run_whose_host_was_ended_in_the_console_is_not_begun_again() {
         let stopped = Next::Over(RunState::Stopped, None);
         assert_eq!(
-            next(Some(&run(None, None)), last_instance(5, BY_USER)),
+            next(Some(&run(None, None)), Some(last_instance(5, BY_USER))),
             stopped
         );
         // A later one, on which it did not run: a session of somebody's, which closed.
         assert_eq!(
-            next(Some(&run(None, None)), last_instance(20, BY_USER)),
+            next(Some(&run(None, None)), Some(last_instance(20, BY_USER))),
             Next::Bring
         );
-        assert_eq!(next(None, last_instance(5, BY_USER)), Next::Bring);
+        assert_eq!(next(None, Some(last_instance(5, BY_USER))), Next::Bring);
         // A host that closed before xdrive ended it.
         let closed = run(Some(143), Some("EC2 takes the machine"));
-        assert_eq!(next(Some(&closed), last_instance(5, BY_USER)), Next::Bring);
+        assert_eq!(
+            next(Some(&closed), Some(last_instance(5, BY_USER))),
+            Next::Bring
+        );
         assert_eq!(next(None, None), Next::Bring);
     }
 }

@@ -214,7 +214,7 @@ async fn each_try_of_a_command_begins_once_whoever_begins_it() {
     // As on another host, which has nothing of it but the drive.
     let forget = format!(
         "until [ -e {record}/record ]; do sleep 0.1; done; \
-         pkill -f command.py; rm -f /run/xdrive/commands/{name}"
+         pkill -f 'command[.]py'; rm -f /run/xdrive/commands/{name}"
     );
     machine.sh(&forget).await;
     let again = begin(1).await;

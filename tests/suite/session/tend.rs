@@ -131,7 +131,7 @@ fn a_run_that_was_stopped_is_not_wanted_any_more() {
     assert!(!waiting.is(0).stdout.contains(&id), "{waiting:?}");
     let tended = site.run(&["tend", "--once"]);
     assert_eq!(tended.is(0).stderr, "");
-    site.is_saved("demo", 3);
+    site.is_saved("demo", 2);
     for words in [&["-e", "A=1"][..], &["--max", "61d"]] {
         let run = ["run", "demo", "-d", "--restart"];
         let refused = site.run(&[&run[..], words, &["--", "true"]].concat());
