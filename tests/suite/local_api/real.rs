@@ -6,50 +6,44 @@ mod wide;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tempfile::TempDir;
+use rustix::process::{Pid, Signal, kill_process};
 use xdrive::clock::Clock;
-use xdrive::local::plane::{Plane as _, RealPlane};
 use xdrive::local::wire::Xml;
 use xdrive::local::{Local, OpenOptions, Settings};
 
+use super::{call, find, launch_params, text, texts};
+use crate::local_instances::until;
+use crate::session::site::Site;
 use harness::cloud::plane;
 
-use super::{call, find, launch_params, text, texts};
-
-/// An EC2 in a folder with real parts; dropping it removes all of them.
+/// The API of an EC2 in a folder with real parts.
 pub(super) struct Real {
     local: Local,
-    plane: RealPlane,
-    _dir: TempDir,
+    pub(super) site: Site,
 }
 
-fn open(plane: &RealPlane, settings: Settings) -> Local {
-    let real = plane.clone();
-    let mut options = OpenOptions::new(&plane.dir, real, Clock::system());
+fn open(dir: &Path, settings: Settings) -> Local {
+    let mut options = OpenOptions::new(dir, plane(dir), Clock::system());
     options.settings = settings;
     Local::open(options).unwrap()
 }
 
 impl Real {
     fn new() -> Self {
-        Self::with(Settings::default())
+        Self::on(Site::machines())
     }
 
     pub(super) fn with(settings: Settings) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let plane = plane(dir.path());
-        let local = open(&plane, settings);
-        Self {
-            local,
-            plane,
-            _dir: dir,
-        }
+        let site = Site::machines();
+        let local = open(&site.dir(), settings);
+        Self { local, site }
     }
 
-    pub(super) fn dir(&self) -> &Path {
-        &self.plane.dir
+    pub(super) fn on(site: Site) -> Self {
+        let local = site.local();
+        Self { local, site }
     }
 
     #[track_caller]
@@ -63,7 +57,7 @@ impl Real {
             &self.call("RunInstances", &launch_params("us-east-1a")),
             "instanceId",
         );
-        Self::until("it runs", || self.state(&id) == "running");
+        until("it runs", || self.state(&id) == "running");
         id
     }
 
@@ -71,7 +65,7 @@ impl Real {
     pub(super) fn volume(&self) -> String {
         let params = [("AvailabilityZone", "us-east-1a"), ("Size", "1")];
         let id = text(&self.call("CreateVolume", &params), "volumeId");
-        Self::until("it is available", || self.volume_state(&id) == "available");
+        until("it is available", || self.volume_state(&id) == "available");
         id
     }
 
@@ -96,15 +90,6 @@ impl Real {
         )
     }
 
-    #[track_caller]
-    pub(super) fn until(what: &str, holds: impl Fn() -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(40);
-        while !holds() {
-            assert!(Instant::now() < deadline, "in vain: {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     /// Loop devices of this folder's volumes.
     fn loops(&self) -> usize {
         let list = Command::new("losetup")
@@ -116,7 +101,7 @@ impl Real {
             .lines()
             .map(|line| Path::new(line.trim()))
             .filter(|path| {
-                path.starts_with(&self.plane.dir)
+                path.starts_with(self.site.dir())
                     && path
                         .file_name()
                         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"vol-"))
@@ -125,20 +110,11 @@ impl Real {
     }
 
     pub(super) fn kill_supervisor(&self, instance: &str) {
-        let state = std::fs::read(self.plane.dir.join("state.json")).unwrap();
+        let state = std::fs::read(self.site.dir().join("state.json")).unwrap();
         let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
         let pid = &state["instances"][instance]["machine"]["supervisor"];
         let pid = pid.as_i64().unwrap().try_into().unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    }
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        if let Err(error) = self.plane.clone().sweep(&[], &[], &[]) {
-            assert!(std::thread::panicking(), "{error}");
-        }
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }
 }
 
@@ -153,7 +129,7 @@ fn records_and_machines_live_and_end_together() {
         &real.call("CreateSnapshot", &[("VolumeId", &volume)]),
         "snapshotId",
     );
-    Real::until("the snapshot is completed", || {
+    until("the snapshot is completed", || {
         text(
             &real.call("DescribeSnapshots", &[("SnapshotId.1", &snapshot)]),
             "status",
@@ -166,18 +142,18 @@ fn records_and_machines_live_and_end_together() {
     let restored = text(&real.call("CreateVolume", &params), "volumeId");
     real.call("DetachVolume", &[("VolumeId", &volume)]);
     assert_eq!(real.loops(), 0);
-    Real::until("the volume is free", || {
+    until("the volume is free", || {
         real.volume_state(&volume) == "available"
     });
     real.attach(&volume, &instance);
     real.call("TerminateInstances", &[("InstanceId.1", &instance)]);
     assert_eq!(real.state(&instance), "shutting-down");
     assert_eq!(real.volume_state(&volume), "in-use");
-    Real::until("it is terminated", || real.state(&instance) == "terminated");
+    until("it is terminated", || real.state(&instance) == "terminated");
     assert_eq!(real.volume_state(&volume), "available");
     assert_eq!(real.loops(), 0);
     for id in [&volume, &restored] {
-        Real::until("it can be deleted", || real.volume_state(id) == "available");
+        until("it can be deleted", || real.volume_state(id) == "available");
         real.call("DeleteVolume", &[("VolumeId", id)]);
     }
     real.call("DeleteSnapshot", &[("SnapshotId", &snapshot)]);
@@ -191,12 +167,11 @@ fn caller() {
         return;
     };
     let mut words = order.split(' ');
-    let plane = plane(Path::new(words.next().unwrap()));
     let settings = Settings {
         enforce_groups: Some(true),
         ..Settings::default()
     };
-    let local = open(&plane, settings);
+    let local = open(Path::new(words.next().unwrap()), settings);
     let action = words.next().unwrap();
     let params: Vec<_> = words.map(|word| word.split_once('=').unwrap()).collect();
     call(&local, action, &params).unwrap();
@@ -206,7 +181,7 @@ impl Real {
     /// Has another process make a call, and kills it so long after it recorded its intent; whether
     /// it was killed in the middle.
     fn killed(&self, after: Duration, action: &str, params: &[(&str, &str)]) -> bool {
-        let mut order = format!("{} {action}", self.plane.dir.display());
+        let mut order = format!("{} {action}", self.site.dir().display());
         for (name, value) in params {
             write!(order, " {name}={value}").unwrap();
         }
@@ -218,7 +193,7 @@ impl Real {
             .spawn()
             .unwrap();
         let unfinished = || {
-            let state = std::fs::read_to_string(self.plane.dir.join("state.json")).unwrap();
+            let state = std::fs::read_to_string(self.site.dir().join("state.json")).unwrap();
             !state.contains("\"unfinished\":null")
         };
         while !unfinished() && caller.try_wait().unwrap().is_none() {
@@ -246,7 +221,7 @@ impl Real {
     /// Checks that the machines and plugged volumes are those of the records.
     #[track_caller]
     fn agrees(&self) {
-        let instances = self.plane.dir.join("instances");
+        let instances = self.site.dir().join("instances");
         let mut machines: Vec<String> = std::fs::read_dir(&instances).map_or(Vec::new(), |all| {
             let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
             // Of a cleared instance only the console stays.
@@ -257,7 +232,7 @@ impl Real {
         machines.sort();
         assert_eq!(machines, self.ids("DescribeInstances", "instanceId"));
         // A detaching volume is unplugged at once, and listed until it is detached.
-        Self::until("the loop devices agree with the records", || {
+        until("the loop devices agree with the records", || {
             let volumes = self.call("DescribeVolumes", &[]);
             let devices = texts(&volumes, "device");
             let plugged = devices.iter().filter(|device| *device == "/dev/sdf");
@@ -292,7 +267,7 @@ fn a_killed_call_is_completed_or_undone() {
         if real.loops() == 1 {
             real.call("DetachVolume", this);
         }
-        Real::until("it is free", || real.volume_state(&volume) == "available");
+        until("it is free", || real.volume_state(&volume) == "available");
     }
     assert!(
         half_done >= 5,
@@ -304,13 +279,13 @@ fn a_killed_call_is_completed_or_undone() {
             ("AvailabilityZone", "us-east-1b"),
             ("SnapshotId", snapshot.as_str()),
         ];
-        Real::until("it can be restored", || {
+        until("it can be restored", || {
             call(&real.local, "CreateVolume", &params).is_ok()
         });
     }
     for id in real.ids("DescribeInstances", "instanceId") {
         real.call("TerminateInstances", &[("InstanceId.1", &id)]);
-        Real::until("it is terminated", || real.state(&id) == "terminated");
+        until("it is terminated", || real.state(&id) == "terminated");
     }
     assert_eq!(real.loops(), 0);
 }

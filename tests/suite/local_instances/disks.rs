@@ -1,6 +1,6 @@
 mod wide;
 
-use super::site::Site;
+use crate::session::site::Site;
 use harness::id;
 
 const BY_ID: &str = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_";
@@ -8,7 +8,7 @@ const BY_ID: &str = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_";
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
-    let site = Site::new();
+    let site = Site::machines();
     let first = site.launch();
     let (volume, copy, snapshot) = (id("vol"), id("vol"), id("snap"));
     site.plane.create_volume(&volume, 1, None).unwrap();
@@ -64,7 +64,7 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
 
 #[test]
 fn a_file_system_for_volumes_that_was_never_finished_is_swept_away() {
-    let site = Site::new();
+    let site = Site::machines();
     for name in ["disks.lock", "disks.xfs.half"] {
         std::fs::write(site.dir().join(name), "").unwrap();
     }

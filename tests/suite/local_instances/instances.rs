@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use xdrive::local::plane::PlaneError;
 
-use super::site::{Site, succeed, until};
+use crate::local_instances::{succeed, until};
+use crate::session::site::Site;
 use harness::id;
 
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn an_instance_boots_runs_its_user_data_and_lets_its_user_in() {
-    let site = Site::new();
+    let site = Site::machines();
     let mut machine =
         site.machine("echo 'hook says hello' >/dev/console && touch /run/hook-was-here");
     // Gzip, as larger user data comes.
@@ -43,7 +44,7 @@ fn an_instance_boots_runs_its_user_data_and_lets_its_user_in() {
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn powering_off_inside_ends_the_instance_and_nothing_is_left() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     host.ssh("root", &site.key(), "systemctl poweroff");
     until("an end", || !site.plane.is_up(&host.up));
@@ -62,7 +63,7 @@ fn powering_off_inside_ends_the_instance_and_nothing_is_left() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_killed_supervisor_takes_its_instance_along_and_a_sweep_removes_the_rest() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();
@@ -92,7 +93,7 @@ fn a_killed_supervisor_takes_its_instance_along_and_a_sweep_removes_the_rest() {
 #[test]
 #[ignore = "needs root (namespaces)"]
 fn an_image_that_is_not_there_names_what_builds_it() {
-    let site = Site::new();
+    let site = Site::machines();
     let mut machine = site.machine("");
     machine.image = "ami-00000000000000000".to_owned();
     let error = site.plane.launch(&machine).unwrap_err();

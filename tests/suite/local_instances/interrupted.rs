@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::site::{Host, Site, succeed, until};
+use crate::local_instances::{Host, succeed, until};
+use crate::session::site::Site;
 use harness::id;
 
 /// Prints a session token of the metadata service.
@@ -24,7 +25,7 @@ fn metadata(host: &Host, path: &str) -> String {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn an_interrupted_instance_receives_a_notice_and_then_its_power_is_cut() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();

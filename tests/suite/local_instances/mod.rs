@@ -3,9 +3,11 @@
 mod disks;
 mod instances;
 mod interrupted;
+mod machines;
 mod missing;
 mod network;
 mod roles;
 mod setup;
-mod site;
 mod wide;
+
+pub(crate) use machines::{Host, Mount, succeed, until};

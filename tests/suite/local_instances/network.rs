@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::site::{Site, succeed, until};
+use super::machines::{succeed, until};
+use crate::session::site::Site;
 use harness::leaks::routers;
 
 /// A network namespace, removed when dropped.
@@ -71,7 +72,7 @@ fn the_router_comes_with_the_first_instance_and_goes_with_the_last() {
             String::from_utf8(shown.stdout).unwrap()
         };
         let before = settings();
-        let site = Site::new();
+        let site = Site::machines();
         let machines = [site.machine(""), site.machine("")];
         let [first, second] = machines.each_ref().map(|it| site.plane.launch(it).unwrap());
         assert!(is_there());
@@ -101,7 +102,7 @@ fn the_router_comes_with_the_first_instance_and_goes_with_the_last() {
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn a_router_whose_making_was_killed_is_completed_by_the_next_launch() {
     Namespace::new().inside(|router| {
-        let site = Site::new();
+        let site = Site::machines();
         let name = format!("/run/netns/{router}");
         // Under the lock: who ends an instance removes routers without one.
         let leave = |what: &str| {

@@ -10,8 +10,9 @@ use xdrive::local::Local;
 use xdrive::local::plane::{API_URL, Up};
 use xdrive::local::wire::{Params, Xml};
 
-use super::site::{Host, Site};
+use super::machines::Host;
 use crate::local_api::{call, text};
+use crate::session::site::Site;
 use harness::cloud::open;
 use harness::home::PATH;
 use harness::python;
@@ -40,7 +41,7 @@ except BotoCoreError as error:
 
 /// A site whose instances have roles.
 fn site_with_roles() -> Site {
-    let site = Site::new();
+    let site = Site::machines();
     fs::write(site.dir().join("settings.toml"), SETTINGS).unwrap();
     fs::write(site.dir().join("lab.json"), POLICY).unwrap();
     site
@@ -106,7 +107,7 @@ fn describe(local: &Local, id: &str) -> Xml {
 #[ignore = "needs root (namespaces), the machine tree and boto3"]
 fn an_instance_calls_the_api_by_its_role_and_within_its_policy() {
     let site = site_with_roles();
-    let local = open(site.dir()).unwrap();
+    let local = open(&site.dir()).unwrap();
     let host = launch(&site, &local, Some("lab"), "1");
     let arn = format!("arn:aws:sts::000000000000:assumed-role/lab/{}", host.id);
     let allowed = format!("{arn}\n1\nUnauthorizedOperation\n");
@@ -157,7 +158,7 @@ for asked in (
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn a_container_gets_no_token_over_one_hop_and_gets_one_over_two() {
     let site = site_with_roles();
-    let local = open(site.dir()).unwrap();
+    let local = open(&site.dir()).unwrap();
     for (hop_limit, answers) in [("1", "silent\n401\n403"), ("2", "64\n401\n403")] {
         let host = launch(&site, &local, Some("lab"), hop_limit);
         let script = IN_A_CONTAINER.replace('"', "'");

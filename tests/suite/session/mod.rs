@@ -54,7 +54,7 @@ mod runs;
 mod saved;
 mod selftest;
 mod simulated;
-mod site;
+pub(crate) mod site;
 mod speed;
 mod tables;
 mod tagged;

@@ -14,19 +14,27 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use xdrive::local::Local;
-use xdrive::local::plane::Plane as _;
+use xdrive::local::plane::Plane;
 
 use crate::folded::unfolded;
+use crate::local_instances::Mount;
 use harness::cloud::{open, plane};
 use harness::home::environment;
-use harness::{DEADLINE, Distance, Far, Pty, eventually_within, leaks, small_image};
+use harness::{DEADLINE, Distance, Far, Pty, eventually_within, id, leaks, small_image};
 
 /// How long a whole session may take on a busy machine.
 pub(super) const SESSION: Duration = Duration::from_mins(3);
 
 /// A home, a state directory, an image. The test fails if anything of it is left when it is
 /// dropped.
-pub(super) struct Site {
+pub(crate) struct Site {
+    /// The machines and disks of the EC2, beside its API.
+    pub(crate) plane: Arc<dyn Plane>,
+    /// Whether the test makes machines and disks by itself, without sessions: those that are left
+    /// in the end are swept away.
+    is_swept: bool,
+    /// The file systems of the folder, if it has some of its own; unmounted before it goes.
+    mounts: Vec<Mount>,
     folder: Arc<TempDir>,
     /// The home's name: a laptop each.
     home: &'static str,
@@ -52,8 +60,17 @@ pub(super) struct Ended {
 
 impl Site {
     pub(super) fn new() -> Self {
-        let folder = Arc::new(tempfile::tempdir().unwrap());
-        Self::laptop(folder, "home")
+        Self::laptop(Arc::new(tempfile::tempdir().unwrap()), "home")
+    }
+
+    /// Makes a site for machines and disks that a test makes by itself, in `folder`, on which
+    /// `mounts` are.
+    pub(crate) fn of_machines(folder: TempDir, mounts: Vec<Mount>) -> Self {
+        let mut site = Self::laptop(Arc::new(folder), "home");
+        fs::create_dir(site.dir()).unwrap();
+        site.is_swept = true;
+        site.mounts = mounts;
+        site
     }
 
     /// Makes a site whose EC2 has these settings.
@@ -70,18 +87,21 @@ impl Site {
 
     /// The laptop, at this distance from its hosts.
     pub(super) fn far_away(&self, distance: Distance) -> Self {
-        Self {
-            folder: Arc::clone(&self.folder),
-            home: self.home,
-            far: Some(Far::new(distance)),
-        }
+        let mut site = Self::laptop(Arc::clone(&self.folder), self.home);
+        site.far = Some(Far::new(distance));
+        site
     }
 
     fn laptop(folder: Arc<TempDir>, home: &'static str) -> Self {
-        let far = None;
-        let site = Self { folder, home, far };
-        fs::create_dir(site.home()).unwrap();
-        site
+        fs::create_dir_all(folder.path().join(home)).unwrap();
+        Self {
+            plane: Arc::new(plane(&folder.path().join("state"))),
+            is_swept: false,
+            mounts: Vec::new(),
+            folder,
+            home,
+            far: None,
+        }
     }
 
     /// How many connections to hosts there were from afar.
@@ -108,12 +128,12 @@ impl Site {
     }
 
     /// The EC2, for reads and changes beside its API.
-    pub(super) fn local(&self) -> Local {
+    pub(crate) fn local(&self) -> Local {
         open(&self.dir()).unwrap()
     }
 
     /// Gives the EC2 these settings, and no others.
-    pub(super) fn set(&self, settings: &str) {
+    pub(crate) fn set(&self, settings: &str) {
         fs::create_dir_all(self.dir()).unwrap();
         fs::write(self.dir().join("settings.toml"), settings).unwrap();
     }
@@ -129,11 +149,11 @@ impl Site {
         self.folder.path().join(self.home)
     }
 
-    pub(super) fn dir(&self) -> PathBuf {
+    pub(crate) fn dir(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -271,12 +291,22 @@ impl Site {
         self.has_no_leaks();
     }
 
-    pub(super) fn has_no_leaks(&self) {
+    /// Checks that nothing of it is left in the running system.
+    pub(crate) fn has_no_leaks(&self) {
         // The supervisor of a terminated instance clears up in parallel with the session.
         eventually_within(
-            Duration::from_mins(1),
+            DEADLINE,
             || format!("no leaks, but {:#?}", leaks(&self.dir())),
-            || !self.dir().exists() || leaks(&self.dir()).is_empty(),
+            || {
+                let none = !self.dir().exists() || leaks(&self.dir()).is_empty();
+                // A program that another test starts holds copies of this process's locks until
+                // its exec: a user of the disks that ended meanwhile took it for another user and
+                // left the unmounting to it, so one more user follows.
+                if !none && self.is_swept {
+                    self.plane.delete_volume(&id("vol")).unwrap();
+                }
+                none
+            },
         );
     }
 }
@@ -287,14 +317,17 @@ impl Drop for Site {
         if Arc::strong_count(&self.folder) > 1 || !self.dir().exists() {
             return;
         }
-        if !std::thread::panicking() {
+        let panics = std::thread::panicking();
+        if !panics && !self.is_swept {
             self.has_no_leaks();
             return;
         }
-        let plane = plane(&self.dir());
-        if let Err(error) = plane.sweep(&[], &[], &[]) {
-            eprintln!("cannot clean up: {error}");
+        match self.plane.sweep(&[], &[], &[]) {
+            Err(error) if panics => eprintln!("cannot clean up: {error}"),
+            swept => swept.unwrap(),
         }
+        let left = leaks(&self.dir());
+        assert!(panics || left.is_empty(), "left behind: {left:#?}");
     }
 }
 
@@ -310,10 +343,7 @@ impl Running {
         let readers = Some([
             std::thread::spawn(move || read(stdout, &prints)),
             std::thread::spawn(move || {
-                let report = Arc::default();
-                stderr
-                    .map(|stderr| read(stderr, &report))
-                    .unwrap_or_default()
+                stderr.map_or_else(Vec::new, |stderr| read(stderr, &Mutex::default()))
             }),
         ]);
         Self {

@@ -2,6 +2,7 @@
 
 use super::Real;
 use crate::local_api::text;
+use crate::local_instances::until;
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and a machine tree"]
@@ -10,18 +11,18 @@ fn a_reboot_is_the_same_instance_with_the_same_volumes() {
     let (instance, volume) = (real.launch(), real.volume());
     real.attach(&volume, &instance);
     let process = || {
-        let folder = real.plane.dir.join("instances").join(&instance);
+        let folder = real.site.dir().join("instances").join(&instance);
         std::fs::read_to_string(folder.join("init.json")).unwrap()
     };
     let first = process();
     let answer = real.call("RebootInstances", &[("InstanceId.1", &instance)]);
     assert_eq!(text(&answer, "return"), "true");
-    Real::until("it comes up again", || process() != first);
+    until("it comes up again", || process() != first);
     assert_eq!(real.state(&instance), "running");
     assert_eq!(real.volume_state(&volume), "in-use");
     assert_eq!(real.loops(), 1);
     real.call("TerminateInstances", &[("InstanceId.1", &instance)]);
-    Real::until("it is terminated", || real.state(&instance) == "terminated");
+    until("it is terminated", || real.state(&instance) == "terminated");
     real.call("DeleteVolume", &[("VolumeId", &volume)]);
 }
 
@@ -39,7 +40,7 @@ fn an_instance_whose_supervisor_is_killed_is_found_off_and_gives_its_volume_back
     );
     real.attach(&volume, &instance);
     real.kill_supervisor(&instance);
-    Real::until("it is found off", || real.state(&instance) == "terminated");
+    until("it is found off", || real.state(&instance) == "terminated");
     assert_eq!(real.volume_state(&volume), "available");
     assert_eq!(real.loops(), 0);
 }

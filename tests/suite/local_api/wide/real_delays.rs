@@ -3,19 +3,17 @@
 
 use std::path::PathBuf;
 
-use xdrive::local::{Preset, Settings};
-
 use crate::local_api::real::Real;
 use crate::local_api::{find, launch_params, text};
+use crate::local_instances::until;
+use crate::session::site::Site;
 use harness::leaks;
 
 fn aws() -> Real {
-    Real::with(Settings {
-        delays: Some(Preset::Aws),
-        stale_lists_ms: Some(0),
-        stale_reads_ms: Some(0),
-        ..Settings::default()
-    })
+    let settings = "delays = \"aws\"\nstale-lists-ms = 0\nstale-reads-ms = 0\n";
+    let site = Site::machines();
+    site.set(settings);
+    Real::on(site)
 }
 
 /// Launches one; it is pending.
@@ -26,7 +24,7 @@ fn launch(real: &Real) -> String {
 
 /// The file with the instance's process 1, once it has one.
 fn init(real: &Real, instance: &str) -> PathBuf {
-    let folder = real.dir().join("instances").join(instance);
+    let folder = real.site.dir().join("instances").join(instance);
     folder.join("init.json")
 }
 
@@ -38,7 +36,7 @@ fn a_machine_boots_when_it_runs_and_has_its_volume_when_that_is_attached() {
     let volume = real.volume();
     assert_eq!(real.state(&instance), "pending");
     let booted = init(&real, &instance);
-    Real::until("it runs", || {
+    until("it runs", || {
         let has_booted = booted.exists();
         let state = real.state(&instance);
         assert!(!has_booted || state == "running", "it booted while {state}");
@@ -46,7 +44,7 @@ fn a_machine_boots_when_it_runs_and_has_its_volume_when_that_is_attached() {
     });
     // At once: EC2 does not wait for the machine.
     real.attach(&volume, &instance);
-    Real::until("it boots", || booted.exists());
+    until("it boots", || booted.exists());
     let init: serde_json::Value = serde_json::from_slice(&std::fs::read(&booted).unwrap()).unwrap();
     let serial = volume.replace('-', "");
     let device = format!(
@@ -58,7 +56,7 @@ fn a_machine_boots_when_it_runs_and_has_its_volume_when_that_is_attached() {
         text(find(&seen, "attachmentSet").unwrap(), "status")
     };
     assert_eq!(status(), "attaching");
-    Real::until("the device", || {
+    until("the device", || {
         let is_there = std::fs::symlink_metadata(&device).is_ok();
         assert!(!is_there || status() == "attached", "early");
         is_there
@@ -74,13 +72,13 @@ fn an_instance_that_ends_while_pending_never_ran_and_leaves_nothing() {
     assert_eq!(real.state(&ended), "shutting-down");
     // Its shutdown delay does not count: it never ran.
     real.kill_supervisor(&killed);
-    Real::until("it is found off", || real.state(&killed) == "terminated");
+    until("it is found off", || real.state(&killed) == "terminated");
     let seen = real.call("DescribeInstances", &[("InstanceId.1", &killed)]);
     assert_eq!(
         text(find(&seen, "stateReason").unwrap(), "code"),
         "Server.InternalError"
     );
-    Real::until("nothing is left", || leaks(real.dir()).is_empty());
+    until("nothing is left", || leaks(&real.site.dir()).is_empty());
     for instance in [&ended, &killed] {
         assert!(!init(&real, instance).exists(), "it booted");
     }

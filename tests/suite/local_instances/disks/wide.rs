@@ -2,13 +2,13 @@
 
 use xdrive::local::plane::{Machine, PlaneError};
 
-use crate::local_instances::site::Site;
+use crate::session::site::Site;
 use harness::id;
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn on_xen_only_the_name_says_which_volume_a_disk_is() {
-    let site = Site::new();
+    let site = Site::machines();
     let machine = Machine {
         instance_type: "t2.medium".into(),
         ..site.machine("")
@@ -36,7 +36,7 @@ fn on_xen_only_the_name_says_which_volume_a_disk_is() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_disk_in_use_is_not_pulled_out() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     let volume = id("vol");
     site.plane.create_volume(&volume, 1, None).unwrap();
@@ -53,7 +53,7 @@ fn a_disk_in_use_is_not_pulled_out() {
     host.run("systemd-run -q --unit=holder unshare --mount sleep 600 && sleep 0.2; umount /mnt");
     assert!(busy());
     host.run("systemctl kill -s KILL holder; systemctl reset-failed holder 2>/dev/null; true");
-    crate::local_instances::site::until("a free disk", || {
+    crate::local_instances::until("a free disk", || {
         !host
             .run("grep -c /dev/nvme1n1 /proc/*/mountinfo 2>/dev/null | grep -v ':0' || true")
             .contains(':')
@@ -106,7 +106,7 @@ fn a_full_disk_leaves_no_half_snapshot() {
 #[test]
 #[ignore = "needs root (loop devices)"]
 fn a_sweep_keeps_what_is_recorded_and_removes_the_rest() {
-    let site = Site::new();
+    let site = Site::machines();
     let (kept, lost, snapshot) = (id("vol"), id("vol"), id("snap"));
     for volume in [&kept, &lost] {
         site.plane.create_volume(volume, 1, None).unwrap();
@@ -124,7 +124,7 @@ fn a_sweep_keeps_what_is_recorded_and_removes_the_rest() {
 #[test]
 #[ignore = "needs root (loop devices)"]
 fn many_calls_at_once_share_the_disks() {
-    let site = Site::new();
+    let site = Site::machines();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -142,7 +142,7 @@ fn many_calls_at_once_share_the_disks() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_volume_has_sectors_of_512_bytes_also_where_the_hosts_disk_has_larger_ones() {
-    let site = Site::new();
+    let site = Site::machines();
     let store = site.dir().join("disks.xfs");
     let file = std::fs::File::create(&store).unwrap();
     file.set_len(4 << 30).unwrap();

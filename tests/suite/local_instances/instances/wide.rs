@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use xdrive::local::plane::{Firewall, Guarded, Machine, PlaneError};
 
-use crate::local_instances::site::{Site, succeed, until};
+use crate::local_instances::{succeed, until};
+use crate::session::site::Site;
 use harness::id;
 
 const TOKEN: &str = "curl -sf -X PUT http://169.254.169.254/latest/api/token \
@@ -14,7 +15,7 @@ const TOKEN: &str = "curl -sf -X PUT http://169.254.169.254/latest/api/token \
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn a_script_or_cloud_config_as_user_data_runs_in_its_later_stage() {
-    let site = Site::new();
+    let site = Site::machines();
     // Both let this test in, so that a login shows that they ran.
     let hook = site.machine("").user_data;
     let script = String::from_utf8(hook)
@@ -35,7 +36,7 @@ fn a_script_or_cloud_config_as_user_data_runs_in_its_later_stage() {
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn the_metadata_service_demands_a_token() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     let get = |path: &str| {
         host.run(&format!(
@@ -60,7 +61,7 @@ fn the_metadata_service_demands_a_token() {
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn powering_off_from_outside_is_orderly_or_by_force_after_the_grace() {
-    let site = Site::new();
+    let site = Site::machines();
     let orderly = site.launch();
     site.plane
         .power_off(&orderly.id, Duration::from_mins(1))
@@ -81,7 +82,7 @@ fn powering_off_from_outside_is_orderly_or_by_force_after_the_grace() {
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn two_state_directories_live_side_by_side() {
-    let (one, other) = (Site::new(), Site::new());
+    let (one, other) = (Site::machines(), Site::machines());
     let (first, second) = std::thread::scope(|scope| {
         let first = scope.spawn(|| one.launch());
         let second = scope.spawn(|| other.launch());
@@ -111,7 +112,7 @@ fn two_state_directories_live_side_by_side() {
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn a_key_that_was_sent_logs_its_user_in() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     let key = site.dir().join("sent");
     succeed(

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::metadata;
-use crate::local_instances::site::{Site, until};
+use crate::local_instances::until;
+use crate::session::site::Site;
 
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
 fn a_recommendation_to_leave_is_received_and_nothing_follows() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = site.launch();
     let noticed = "2026-11-21T12:00:00.7Z".parse().unwrap();
     site.plane.recommend_rebalance(&host.id, noticed).unwrap();

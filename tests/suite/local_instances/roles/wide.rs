@@ -9,7 +9,7 @@ use xdrive::config::Paths;
 
 use super::{boto, describe, launch, run_in, site_with_roles};
 use crate::local_api::{find, text};
-use crate::local_instances::site::until;
+use crate::local_instances::machines::until;
 use harness::cloud::open;
 use harness::home::program;
 
@@ -33,7 +33,7 @@ ec2.terminate_instances(InstanceIds=[own])
 #[ignore = "needs root (namespaces), the machine tree and boto3"]
 fn an_instance_that_was_launched_from_another_outlives_it() {
     let site = site_with_roles();
-    let local = open(site.dir()).unwrap();
+    let local = open(&site.dir()).unwrap();
     let host = launch(&site, &local, Some("free"), "1");
     let made = boto(&host, LAUNCHES).trim_end().to_owned();
     let state = |id: &str| {
@@ -63,12 +63,12 @@ async fn the_printed_policy_is_what_a_role_is_held_to() {
     fs::write(site.dir().join("lab.json"), printed.stdout).unwrap();
     let paths = Paths {
         config: home.path().join("config.toml"),
-        ..Paths::find(Some(site.dir().to_owned())).unwrap()
+        ..Paths::find(Some(site.dir())).unwrap()
     };
     let cloud = Cloud::open(&Which::Local, &paths).await.unwrap();
     assert_eq!(cloud.place, Place::Folder);
 
-    let local = open(site.dir()).unwrap();
+    let local = open(&site.dir()).unwrap();
     let host = launch(&site, &local, Some("lab"), "1");
     let xdrive = program();
     let xdrive = xdrive.to_str().unwrap();

@@ -1,35 +1,27 @@
 //! Blocks of real snapshots: the content of the disk's file, without its holes.
 
 use std::os::unix::fs::FileExt as _;
+use std::process::Command;
+use std::sync::Arc;
 
-use tempfile::TempDir;
 use tokio::runtime::Builder;
-use xdrive::local::plane::{BLOCK, Plane as _, RealPlane};
+use xdrive::local::plane::BLOCK;
 
-struct Disks {
-    plane: RealPlane,
-    dir: TempDir,
-}
+use crate::local_instances::succeed;
+use crate::session::site::Site;
 
-impl Disks {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let program = env!("CARGO_BIN_EXE_xdrive").into();
-        let plane = RealPlane::new(dir.path().to_owned(), program, dir.path().join("cache"));
-        Self { plane, dir }
-    }
-
+impl Site {
     /// Writes bytes at these offsets. An attached volume keeps the disks mounted.
     fn write(&self, volume: &str, writes: &[(usize, &[u8])]) {
-        let folder = self.dir.path().join("disks");
-        let store = self.dir.path().join("disks.xfs");
+        let folder = self.dir().join("disks");
+        let store = self.dir().join("disks.xfs");
         let mounted = store.exists();
         if mounted {
-            let mount = std::process::Command::new("mount")
-                .args(["-o", "loop"])
-                .args([&store, &folder])
-                .status();
-            assert!(mount.unwrap().success());
+            succeed(
+                Command::new("mount")
+                    .args(["-o", "loop"])
+                    .args([&store, &folder]),
+            );
         }
         let path = folder.join(format!("{volume}.img"));
         let file = std::fs::File::options().write(true).open(path).unwrap();
@@ -38,16 +30,7 @@ impl Disks {
         }
         drop(file);
         if mounted {
-            let unmount = std::process::Command::new("umount").arg(&folder).status();
-            assert!(unmount.unwrap().success());
-        }
-    }
-}
-
-impl Drop for Disks {
-    fn drop(&mut self) {
-        if let Err(error) = self.plane.sweep(&[], &[], &[]) {
-            assert!(std::thread::panicking(), "{error}");
+            succeed(Command::new("umount").arg(&folder));
         }
     }
 }
@@ -55,14 +38,14 @@ impl Drop for Disks {
 #[test]
 #[ignore = "needs root (loop devices, and an XFS where the disk has no reflinks)"]
 fn a_snapshot_lists_what_was_written_and_gives_it_as_it_was() {
-    let disks = Disks::new();
-    let plane = &disks.plane;
+    let site = Site::machines();
+    let plane = &site.plane;
     plane.create_volume("vol-1", 1, None).unwrap();
     plane.create_snapshot("snap-0", "vol-1").unwrap();
     assert_eq!(plane.blocks("snap-0").unwrap(), Vec::<u32>::new());
     // In the first block; across the third and fourth; at the very end.
     let end = (1 << 30) - 1;
-    disks.write(
+    site.write(
         "vol-1",
         &[(1024, b"one"), (4 * BLOCK - 4, b"between!"), (end, b"z")],
     );
@@ -82,12 +65,12 @@ fn a_snapshot_lists_what_was_written_and_gives_it_as_it_was() {
 #[test]
 #[ignore = "needs root (loop devices, and an XFS where the disk has no reflinks)"]
 fn what_is_kept_mounted_between_two_readings_is_not_mounted_after_the_program() {
-    let disks = Disks::new();
-    disks.plane.create_volume("vol-1", 1, None).unwrap();
-    disks.write("vol-1", &[(0, b"one")]);
-    disks.plane.create_snapshot("snap-1", "vol-1").unwrap();
+    let site = Site::machines();
+    site.plane.create_volume("vol-1", 1, None).unwrap();
+    site.write("vol-1", &[(0, b"one")]);
+    site.plane.create_snapshot("snap-1", "vol-1").unwrap();
     let runtime = Builder::new_current_thread().build().unwrap();
-    let plane = disks.plane.clone();
+    let plane = Arc::clone(&site.plane);
     let reading =
         runtime.spawn_blocking(move || [plane.block("snap-1", 0), plane.block("snap-1", 0)]);
     for block in runtime.block_on(reading).unwrap() {
@@ -95,6 +78,6 @@ fn what_is_kept_mounted_between_two_readings_is_not_mounted_after_the_program() 
     }
     drop(runtime);
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    let folder = disks.dir.path().join("disks");
+    let folder = site.dir().join("disks");
     assert!(!mounts.contains(folder.to_str().unwrap()), "{mounts}");
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use xdrive::local::plane::PlaneError;
 
-use crate::local_instances::site::{Host, Site, until};
+use crate::local_instances::{Host, until};
+use crate::session::site::Site;
 use harness::id;
 
 /// Waits until the machine has run its user data `count` times and accepts this test's login.
@@ -23,7 +24,7 @@ fn until_boot(site: &Site, host: &Host, count: usize) {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_machine_that_reboots_keeps_its_disks_and_its_address() {
-    let site = Site::new();
+    let site = Site::machines();
     let machine = site.machine("echo boot >>/root/boots && touch /run/hook-was-here");
     let up = site.plane.launch(&machine).unwrap();
     let host = site.reach(machine.instance.clone(), up);

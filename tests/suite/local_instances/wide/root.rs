@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use harness::leaks;
 
-use crate::local_instances::site::{Host, Site, succeed, until};
+use crate::local_instances::{Host, succeed, until};
+use crate::session::site::Site;
 
 /// Launches one on the second tree, with user data of the test's.
 fn launch(site: &Site) -> Host {
@@ -24,7 +25,7 @@ fn launch(site: &Site) -> Host {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and both machine trees"]
 fn both_trees_are_images_with_names_of_their_own_and_the_first_one_comes_first() {
-    let images = Site::new().plane.images().unwrap();
+    let images = Site::machines().plane.images().unwrap();
     let names: Vec<&str> = images.iter().map(|image| image.name.as_str()).collect();
     let kind = |name: &str| names.iter().position(|found| found.contains(name));
     assert_eq!(kind("xdrive-local-debian-12-"), Some(0), "{names:?}");
@@ -34,7 +35,7 @@ fn both_trees_are_images_with_names_of_their_own_and_the_first_one_comes_first()
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and both machine trees"]
 fn docker_starts_at_boot_on_the_second_tree_and_its_agent_starts_it_again() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = launch(&site);
     let agent = || {
         let state = "systemctl is-active docker.service ecs.service || true";
@@ -48,7 +49,7 @@ fn docker_starts_at_boot_on_the_second_tree_and_its_agent_starts_it_again() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and both machine trees"]
 fn a_machine_that_reboots_keeps_its_root_disk_and_nothing_is_left_of_it() {
-    let site = Site::new();
+    let site = Site::machines();
     let host = launch(&site);
     let root = "findmnt -n -o FSTYPE /; df --output=size -B 1G / | tail -n 1 | tr -d ' '";
     assert_eq!(host.run(root), "xfs\n30");
@@ -71,7 +72,7 @@ fn a_machine_that_reboots_keeps_its_root_disk_and_nothing_is_left_of_it() {
     succeed(Command::new("kill").args(["-KILL", &host.up.supervisor.to_string()]));
     until("an end", || !site.plane.is_up(&host.up));
     let loops = || {
-        leaks(site.dir())
+        leaks(&site.dir())
             .into_iter()
             .filter(|leak| leak.starts_with("loop device"))
     };
