@@ -22,6 +22,7 @@ macro_rules! test_name {
 
 mod boto;
 mod folded;
+mod folder;
 mod host;
 mod house;
 mod local_api;

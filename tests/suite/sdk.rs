@@ -12,24 +12,10 @@ mod types;
 
 use std::time::Duration;
 
-use tempfile::TempDir;
-use xdrive::clock::Clock;
-use xdrive::cloud::folder;
-use xdrive::ec2::{Ec2, LaunchOrder, Tags, VolumeOrder, Zone};
+use xdrive::ec2::{LaunchOrder, Tags, VolumeOrder, Zone};
 use xdrive::ids::DriveName;
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
 use harness::cloud;
-use harness::faults::connector::FaultConnector;
-
-/// A paper EC2 in an empty folder, and a client with a fault connector to it.
-struct Scene {
-    _dir: TempDir,
-    local: Local,
-    connector: FaultConnector,
-    ec2: Ec2,
-}
 
 const DRIVE: &str = "demo";
 const ZONE: &str = "us-east-1b";
@@ -38,35 +24,6 @@ const DEVICE: &str = "/dev/sdf";
 /// The name of the drive that everything here is tagged with.
 fn drive() -> DriveName {
     DRIVE.parse().unwrap()
-}
-
-impl Scene {
-    fn new(delays: Preset) -> Self {
-        Self::with(Settings {
-            delays: Some(delays),
-            ..Settings::default()
-        })
-    }
-
-    fn without_default_vpc() -> Self {
-        Self::with(Settings {
-            default_vpc: Some(false),
-            ..Settings::default()
-        })
-    }
-
-    fn with(settings: Settings) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let local = open(&dir, settings);
-        let connector = FaultConnector::new(local.clone());
-        let ec2 = folder::ec2_through(&local, connector.client());
-        Self {
-            _dir: dir,
-            local,
-            connector,
-            ec2,
-        }
-    }
 }
 
 /// Polls `look` until it finds something; ten virtual minutes at most.
@@ -78,13 +35,6 @@ async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("never: {what}");
-}
-
-fn open(dir: &TempDir, settings: Settings) -> Local {
-    let epoch = "2026-11-21T12:00:00Z".parse().unwrap();
-    let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::tokio(epoch));
-    options.settings = settings;
-    Local::open(options).unwrap()
 }
 
 fn tags(of: &[(&str, &str)]) -> Tags {

@@ -2,66 +2,34 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use aws_credential_types::Credentials as Identity;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4::SigningParams;
 use rustix::process::Signal;
-use tempfile::TempDir;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-use xdrive::clock::Clock;
-use xdrive::local::plane::PaperPlane;
+use xdrive::local::Settings;
 use xdrive::local::wire::{EnvironmentError, Server, environment};
-use xdrive::local::{Local, OpenOptions};
 
+use crate::folder::{Folder, Served};
 use harness::DEADLINE;
 use harness::ServedFolder;
 
 const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A paper EC2 that is served in this process, until this is dropped.
-struct PaperServer {
-    dir: TempDir,
-    local: Local,
-    address: String,
-    stop: oneshot::Sender<()>,
-    running: JoinHandle<()>,
+async fn serve() -> Served {
+    Folder::in_real_time(Settings::default()).serve().await
 }
 
-fn open(dir: &Path) -> Local {
-    Local::open(OpenOptions::new(dir, PaperPlane, Clock::system())).unwrap()
-}
-
-async fn serve() -> PaperServer {
-    let dir = tempfile::tempdir().unwrap();
-    let local = open(dir.path());
-    let server = Server::bind(local.clone(), 0).await.unwrap();
-    let address = server.url().strip_prefix("http://").unwrap().to_owned();
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn(server.run(async move {
-        stopped.await.ok();
-    }));
-    PaperServer {
-        dir,
-        local,
-        address,
-        stop,
-        running,
-    }
-}
-
-impl PaperServer {
+impl Served {
     /// Headers of a request signed `ago` seconds before now with `secret`.
     fn signed(&self, host: &str, secret: &str, ago: u64) -> Vec<(String, String)> {
-        let key = &self.local.credentials().access_key_id;
+        let key = &self.folder.local.credentials().access_key_id;
         let identity = Identity::from_keys(key, secret, None).into();
         let params = SigningParams::builder()
             .identity(&identity)
-            .region(self.local.region())
+            .region(self.folder.local.region())
             .name("ec2")
             .time(SystemTime::now() - Duration::from_secs(ago))
             .settings(SigningSettings::default())
@@ -84,7 +52,7 @@ impl PaperServer {
     }
 
     fn secret(&self) -> String {
-        self.local.credentials().secret_access_key.clone()
+        self.folder.local.credentials().secret_access_key.clone()
     }
 
     fn own_headers(&self) -> Vec<(String, String)> {
@@ -227,7 +195,7 @@ async fn the_request_in_hand_is_finished_and_idle_connections_are_not_waited_for
 #[tokio::test(flavor = "multi_thread")]
 async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
     let served = serve().await;
-    let script = environment(&served.local).unwrap();
+    let script = environment(&served.folder.local).unwrap();
     let output = std::process::Command::new("sh")
         .env_clear()
         .env("AWS_SESSION_TOKEN", "left over")
@@ -238,7 +206,7 @@ async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
         ))
         .output()
         .unwrap();
-    let key = served.local.credentials();
+    let key = served.folder.local.credentials();
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         format!(
@@ -247,11 +215,14 @@ async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
         )
     );
     // Any other process that opens the folder gets the same environment.
-    assert_eq!(environment(&open(served.dir.path())).unwrap(), script);
+    assert_eq!(
+        environment(&served.folder.reopen().unwrap()).unwrap(),
+        script
+    );
 
     served.stop.send(()).unwrap();
     served.running.await.unwrap();
-    let error = environment(&served.local).unwrap_err();
+    let error = environment(&served.folder.local).unwrap_err();
     assert!(matches!(error, EnvironmentError::NotServed(_)));
     assert!(
         error
@@ -263,11 +234,13 @@ async fn the_environment_is_what_a_shell_needs_while_it_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_is_served_once_and_a_taken_port_is_named() {
     let served = serve().await;
-    let twice = Server::bind(served.local.clone(), 0).await.unwrap_err();
+    let twice = Server::bind(served.folder.local.clone(), 0)
+        .await
+        .unwrap_err();
     assert!(format!("{twice:#}").contains(&served.address), "{twice:#}");
-    let other = tempfile::tempdir().unwrap();
+    let other = Folder::in_real_time(Settings::default());
     let port = served.address.rsplit_once(':').unwrap().1.parse().unwrap();
-    let taken = Server::bind(open(other.path()), port).await.unwrap_err();
+    let taken = Server::bind(other.local.clone(), port).await.unwrap_err();
     assert!(format!("{taken:#}").contains(&served.address), "{taken:#}");
 }
 

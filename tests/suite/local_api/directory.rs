@@ -4,7 +4,11 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use super::{Folder, call, launch_params, pass, text, texts};
+use xdrive::clock::Clock;
+use xdrive::local::{Local, Settings};
+
+use super::{call, launch_params, pass, text, texts};
+use crate::folder::{Folder, open};
 
 #[test]
 fn two_handles_share_one_world() {
@@ -139,21 +143,18 @@ async fn a_call_that_was_killed_is_completed_or_undone_by_the_next() {
 #[tokio::test(start_paused = true)]
 async fn a_directory_stays_what_it_was_made_as() {
     let folder = Folder::aws();
-    let mut options = xdrive::local::OpenOptions::new(
-        folder.path("").as_path(),
-        xdrive::local::plane::PaperPlane,
-        folder.clock.clone(),
-    );
-    options.settings.region = Some("eu-central-1".into());
-    let error = xdrive::local::Local::open(options.clone())
-        .unwrap_err()
-        .to_string();
+    let open_in = |region: &str| {
+        folder.reopen_with(&Settings {
+            region: Some(region.to_owned()),
+            ..Settings::default()
+        })
+    };
+    let error = open_in("eu-central-1").unwrap_err().to_string();
     assert!(
         error.contains("eu-central-1") && error.contains("us-east-1"),
         "{error}"
     );
-    options.settings.region = Some("mars-1".into());
-    assert!(xdrive::local::Local::open(options).is_err());
+    assert!(open_in("mars-1").is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,13 +163,8 @@ async fn a_clock_that_was_set_back_hides_and_stops_nothing() {
     let id = folder.launch();
     pass(2.0).await;
     let hour = jiff::SignedDuration::from_hours(1);
-    let mut options = xdrive::local::OpenOptions::new(
-        &folder.path(""),
-        xdrive::local::plane::PaperPlane,
-        xdrive::clock::Clock::tokio(folder.clock.now() - hour),
-    );
-    options.settings = folder.settings.clone();
-    let set_back = xdrive::local::Local::open(options).unwrap();
+    let clock = Clock::tokio(folder.clock.now() - hour);
+    let set_back = open(&folder.path(""), &clock, &folder.settings).unwrap();
     let state = || {
         let seen = call(&set_back, "DescribeInstances", &[("InstanceId.1", &id)]).unwrap();
         text(super::find(&seen, "instanceState").unwrap(), "name")
@@ -265,11 +261,6 @@ fn made(line: &str) -> bool {
 }
 
 /// The EC2 in `dir` on the machine's own clock: for threads and processes.
-fn system(dir: &std::path::Path) -> xdrive::local::Local {
-    xdrive::local::Local::open(xdrive::local::OpenOptions::new(
-        dir,
-        xdrive::local::plane::PaperPlane,
-        xdrive::clock::Clock::system(),
-    ))
-    .unwrap()
+fn system(dir: &std::path::Path) -> Local {
+    open(dir, &Clock::system(), &Settings::default()).unwrap()
 }

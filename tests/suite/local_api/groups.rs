@@ -2,7 +2,8 @@
 
 use xdrive::local::wire::Xml;
 
-use super::{Folder, find, text, texts};
+use super::{find, text, texts};
+use crate::folder::Folder;
 
 impl Folder {
     fn group(&self, name: &str) -> String {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Folder, find, launch_params, pass, text};
+use super::{find, launch_params, pass, text};
+use crate::folder::Folder;
 
 /// A spot instance that runs, and its request.
 fn spot(folder: &Folder) -> (String, String) {

@@ -8,7 +8,8 @@ use proptest::sample::Index;
 use xdrive::local::wire::Xml;
 use xdrive::local::{Local, Settings};
 
-use super::{Folder, call, find, launch_params, text, texts};
+use super::{call, find, launch_params, text, texts};
+use crate::folder::Folder;
 
 /// A call, or some time without one.
 #[derive(Debug, Clone)]
@@ -76,17 +77,13 @@ fn pick(ids: &[String], index: Index) -> String {
 impl Game {
     fn new() -> Self {
         let folder = Folder::new(Settings::default());
-        let mut options = xdrive::local::OpenOptions::new(
-            &folder.path(""),
-            xdrive::local::plane::PaperPlane,
-            folder.clock.clone(),
-        );
-        let age = u64::try_from(TICK.as_millis()).unwrap() * STALE_TICKS;
-        options.settings.stale_lists_ms = Some(age);
-        let stale = Local::open(options).unwrap();
+        let stale = folder.reopen_with(&Settings {
+            stale_lists_ms: Some(u64::try_from(TICK.as_millis()).unwrap() * STALE_TICKS),
+            ..Settings::default()
+        });
         Self {
             folder,
-            stale,
+            stale: stale.unwrap(),
             tick: 0,
             instances: Vec::new(),
             volumes: Vec::new(),

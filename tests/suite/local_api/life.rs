@@ -2,7 +2,8 @@
 
 use xdrive::local::{Boots, Preset, Settings};
 
-use super::{Folder, find, pass, tags, text, texts};
+use super::{find, pass, tags, text, texts};
+use crate::folder::Folder;
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_is_pending_then_runs_then_shuts_down_then_stays_listed_for_an_hour() {

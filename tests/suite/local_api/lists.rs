@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use xdrive::local::Settings;
 
-use super::{Folder, find, launch_params, pass, tags, text, texts};
+use super::{find, launch_params, pass, tags, text, texts};
+use crate::folder::Folder;
 
 fn tagged(folder: &Folder, zone: &str, key: &str, value: &str) -> String {
     let mut params = launch_params(zone);

@@ -14,53 +14,12 @@ mod wide;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use tempfile::TempDir;
-use xdrive::clock::Clock;
-use xdrive::local::plane::PaperPlane;
+use xdrive::local::Local;
 use xdrive::local::wire::{ApiError, Params, Xml};
-use xdrive::local::{Local, OpenOptions, Preset, Settings};
 
-/// An EC2 in a new folder, on tokio's paused clock.
-pub(crate) struct Folder {
-    pub(crate) local: Local,
-    dir: TempDir,
-    clock: Clock,
-    settings: Settings,
-}
+use crate::folder::Folder;
 
 impl Folder {
-    /// With the AWS-like table of delays and lists that are never stale.
-    pub(crate) fn aws() -> Self {
-        Self::new(Settings {
-            delays: Some(Preset::Aws),
-            stale_lists_ms: Some(0),
-            stale_reads_ms: Some(0),
-            ..Settings::default()
-        })
-    }
-
-    pub(crate) fn new(settings: Settings) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let clock = Clock::tokio(Timestamp::from_second(1_800_000_000).unwrap());
-        let local = open(&dir, &clock, &settings).unwrap();
-        Self {
-            local,
-            dir,
-            clock,
-            settings,
-        }
-    }
-
-    /// A second handle on the same folder, as another process has it.
-    pub(crate) fn reopen(&self) -> anyhow::Result<Local> {
-        open(&self.dir, &self.clock, &self.settings)
-    }
-
-    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
-        self.dir.path().join(name)
-    }
-
     /// Calls, and expects success.
     #[track_caller]
     pub(crate) fn call(&self, action: &str, params: &[(&str, &str)]) -> Xml {
@@ -121,12 +80,6 @@ impl Folder {
             }
         }
     }
-}
-
-fn open(dir: &TempDir, clock: &Clock, settings: &Settings) -> anyhow::Result<Local> {
-    let mut options = OpenOptions::new(dir.path(), PaperPlane, clock.clone());
-    options.settings = settings.clone();
-    Local::open(options)
 }
 
 pub(crate) fn call(local: &Local, action: &str, params: &[(&str, &str)]) -> Result<Xml, ApiError> {

@@ -1,6 +1,7 @@
 //! EC2's refusals, with their codes and messages.
 
-use super::{Folder, IMAGE, pass, text};
+use super::{IMAGE, pass, text};
+use crate::folder::Folder;
 
 /// Instance, volume and snapshot by the names that the table calls them.
 struct Cast {
@@ -353,10 +354,7 @@ async fn the_root_disk_cannot_be_detached_while_its_instance_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn one_volume_has_five_pending_snapshots_at_most_and_fifteen_seconds_between_them() {
-    let folder = Folder::new(xdrive::local::Settings {
-        delays: Some(xdrive::local::Preset::Fast),
-        ..Default::default()
-    });
+    let folder = Folder::delayed(xdrive::local::Preset::Fast);
     let volume = folder.volume();
     let params = [("VolumeId", volume.as_str())];
     pass(1.0).await;

@@ -2,7 +2,8 @@
 
 use xdrive::local::Fault;
 
-use super::{Folder, launch_params, pass, text, texts};
+use super::{launch_params, pass, text, texts};
+use crate::folder::Folder;
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_launch_answers_with_the_first_instance() {

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Goal, Outcome, Reconciler, Timing};
 use xdrive::ec2::Market;
 use xdrive::ids::SessionId;
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::{Delays, Local, OpenOptions, Preset, Settings};
+use xdrive::local::{Delays, Local, Preset, Settings};
 
+use crate::folder::Folder;
 use harness::simulation::host::{PaperHosts, wanted};
 use harness::simulation::{Hidden, drive};
 
@@ -77,24 +76,20 @@ async fn session(
 /// reads the generation back while EC2 attaches, and the host itself sees the device.
 #[tokio::test(start_paused = true)]
 async fn a_saved_drive_is_ready_as_soon_as_reads_by_id_are_current() {
-    let dir = tempfile::tempdir().unwrap();
-    let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
-    let open = |stale: Option<u64>| {
-        let mut options = OpenOptions::new(dir.path(), PaperPlane, clock.clone());
-        options.settings = Settings {
-            delays: Some(Preset::Aws),
-            stale_lists_ms: stale,
-            stale_reads_ms: stale,
-            ..Settings::default()
-        };
-        Local::open(options).unwrap()
+    let stale = |stale: Option<u64>| Settings {
+        delays: Some(Preset::Aws),
+        stale_lists_ms: stale,
+        stale_reads_ms: stale,
+        ..Settings::default()
     };
-    let (local, truth) = (open(None), open(Some(0)));
+    let folder = Folder::new(stale(None));
+    let truth = folder.reopen_with(&stale(Some(0))).unwrap();
+    let local = &folder.local;
     let hidden = Arc::new(Mutex::new(Hidden::default()));
-    session(&local, &truth, &hidden, 1).await;
+    session(local, &truth, &hidden, 1).await;
     // Until ended resources are in no list any more.
     tokio::time::sleep(Duration::from_hours(2)).await;
-    let took = session(&local, &truth, &hidden, 2).await;
+    let took = session(local, &truth, &hidden, 2).await;
     let delays = Delays::new(Preset::Aws);
     let path = delays.running + delays.attached;
     let known = path + delays.stale_reads;

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
-use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Goal, Outcome, Reconciler, Timing};
 use xdrive::ec2::Market;
 use xdrive::ids::SessionId;
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::{Local, OpenOptions, Preset, Settings};
+use xdrive::local::{Preset, Settings};
 
-use harness::faults::connector::FaultConnector;
+use crate::folder::Folder;
 use harness::simulation::host::{PaperHosts, wanted};
 use harness::simulation::{Hidden, drive};
 
@@ -23,19 +21,14 @@ const PENDING: Duration = Duration::from_hours(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_takes_an_hour_is_waited_for_with_a_few_hundred_calls() {
-    let dir = tempfile::tempdir().unwrap();
-    let clock = Clock::tokio("2026-01-01T00:00:00Z".parse().unwrap());
-    let mut options = OpenOptions::new(dir.path(), PaperPlane, clock.clone());
-    options.settings = Settings {
+    let folder = Folder::new(Settings {
         delays: Some(Preset::Aws),
         stale_lists_ms: Some(0),
         stale_reads_ms: Some(0),
         snapshots_take_ms: Some(PENDING.as_millis().try_into().unwrap()),
         ..Settings::default()
-    };
-    let local = Local::open(options).unwrap();
-    let connector = FaultConnector::new(local.clone());
-    let ec2 = folder::ec2_through(&local, connector.client());
+    });
+    let (local, ec2) = (&folder.local, folder.ec2.clone());
     let hidden = Arc::new(Mutex::new(Hidden::default()));
     let mut reconciler = Reconciler::new(
         drive(),
@@ -44,8 +37,8 @@ async fn a_snapshot_that_takes_an_hour_is_waited_for_with_a_few_hundred_calls() 
             ec2.owner().await.unwrap(),
         ),
         ec2,
-        PaperHosts::of_cloud(1, &hidden, &folder::ec2(&local), Some(local.clone())),
-        clock,
+        PaperHosts::of_cloud(1, &hidden, &folder::ec2(local), Some(local.clone())),
+        folder.clock.clone(),
         Timing::aws(),
         wanted(Market::Spot),
         |_| {},
@@ -54,7 +47,7 @@ async fn a_snapshot_that_takes_an_hour_is_waited_for_with_a_few_hundred_calls() 
     let goal = Goal::Ready { from: None };
     let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
     assert!(matches!(outcome, Outcome::Ready { .. }), "{outcome:?}");
-    let _before = connector.calls();
+    let _before = folder.connector.calls();
     let began = Instant::now();
     let goal = Goal::Saved {
         even_if_used: false,
@@ -66,7 +59,7 @@ async fn a_snapshot_that_takes_an_hour_is_waited_for_with_a_few_hundred_calls() 
         took >= PENDING && took < PENDING + Duration::from_mins(1),
         "{took:?}"
     );
-    let calls = connector.calls();
+    let calls = folder.connector.calls();
     let count = |name: &str| calls.iter().filter(|it| it.as_str() == name).count();
     let [instances, volumes, snapshots] =
         ["DescribeInstances", "DescribeVolumes", "DescribeSnapshots"].map(count);

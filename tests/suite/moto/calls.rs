@@ -4,16 +4,14 @@
 //! answer and whom AWS agrees with, so that a corrected moto is noticed.
 
 use std::time::Duration;
-use xdrive::clock::Clock;
-use xdrive::cloud::folder;
 use xdrive::ec2::{
     Arch, AttachmentState, Ec2, Error, Instance, InstanceState, Kind, LaunchOrder, Market,
     Snapshot, SnapshotState, StatusChecks, Tags, Volume, VolumeOrder, VolumeState, Zone,
 };
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::{Local, OpenOptions};
+use xdrive::local::Settings;
 
 use super::server::against_moto;
+use crate::folder::Folder;
 use harness::cloud::launch_order;
 use harness::evidence::{may_delete, may_prune, may_terminate};
 
@@ -46,10 +44,8 @@ fn moto_answers_every_call() {
 
 #[tokio::test]
 async fn the_folder_answers_every_call_alike() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
-    let ec2 = folder::ec2(&Local::open(options).unwrap());
-    let who = Who::Folder;
+    let folder = Folder::in_real_time(Settings::default());
+    let (who, ec2) = (Who::Folder, folder.ec2.clone());
     Cloud { who, ec2 }.answers_every_call().await;
 }
 

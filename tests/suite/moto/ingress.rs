@@ -3,21 +3,18 @@
 mod wide;
 
 use std::time::Duration;
-use xdrive::clock::Clock;
-use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, Kind, LaunchOrder, Rule, RuleSource, Tags};
 use xdrive::ids::SubnetId;
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::{Local, OpenOptions};
+use xdrive::local::Settings;
 
 use super::calls::launch;
+use crate::folder::Folder;
 use harness::evidence::may_terminate;
 
 #[tokio::test]
 async fn the_folder_has_ingress_rules_too() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
-    opens_and_shuts(&folder::ec2(&Local::open(options).unwrap()), false).await;
+    let folder = Folder::in_real_time(Settings::default());
+    opens_and_shuts(&folder.ec2, false).await;
 }
 
 async fn opens_and_shuts(ec2: &Ec2, is_moto: bool) {

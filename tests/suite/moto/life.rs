@@ -5,15 +5,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use xdrive::clock::Clock;
-use xdrive::cloud::folder;
 use xdrive::drive::tags::Identity;
 use xdrive::drive::{Goal, Outcome, Reconciler, Timing};
 use xdrive::ec2::{Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::ids::{Generation, SessionId, SnapshotId};
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::{Local, OpenOptions};
+use xdrive::local::{Local, Settings};
 
 use super::server::against_moto;
+use crate::folder::Folder;
 use harness::DEADLINE;
 use harness::simulation::host::{PaperHosts, wanted};
 use harness::simulation::{Hidden, drive};
@@ -28,10 +27,8 @@ fn a_drive_lives_twice_against_moto() {
 
 #[tokio::test]
 async fn a_drive_lives_twice_in_the_folder() {
-    let dir = tempfile::tempdir().unwrap();
-    let local = Local::open(OpenOptions::new(dir.path(), PaperPlane, Clock::system()));
-    let local = local.unwrap();
-    live_twice(&folder::ec2(&local), Some(local)).await;
+    let folder = Folder::in_real_time(Settings::default());
+    live_twice(&folder.ec2, Some(folder.local.clone())).await;
 }
 
 async fn live_twice(ec2: &Ec2, local: Option<Local>) {

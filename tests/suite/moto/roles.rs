@@ -3,31 +3,27 @@
 
 mod wide;
 
-use xdrive::clock::Clock;
-use xdrive::cloud::folder;
 use xdrive::ec2::{Ec2, LaunchOrder};
 use xdrive::ids::InstanceId;
-use xdrive::local::plane::PaperPlane;
+use xdrive::local::Settings;
 use xdrive::local::wire::Params;
-use xdrive::local::{Local, OpenOptions, Settings};
 
 use super::calls::launch;
+use crate::folder::Folder;
 use harness::evidence::may_terminate;
 
 #[tokio::test]
 async fn the_folder_gives_instances_the_role_that_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
-    options.settings = Settings {
+    let folder = Folder::in_real_time(Settings {
         instance_profiles: Some(["lab"].into_iter().collect()),
         ..Settings::default()
-    };
-    let local = Local::open(options).unwrap();
+    });
     let record_of = |id: &InstanceId| {
         let params = Params::new([("InstanceId.1".to_owned(), id.to_string())]);
-        format!("{:?}", local.call("DescribeInstances", &params).unwrap())
+        let record = folder.local.call("DescribeInstances", &params);
+        format!("{:?}", record.unwrap())
     };
-    let error = gives_roles(&folder::ec2(&local), "000000000000", record_of).await;
+    let error = gives_roles(&folder.ec2, "000000000000", record_of).await;
     assert_eq!(error, "InvalidParameterValue");
 }
 

@@ -8,13 +8,14 @@ use xdrive::ids::{SnapshotId, VolumeId};
 use xdrive::local::plane::PaperSuperblock;
 use xdrive::local::{Fault, Preset, Settings};
 
-use super::{Scene, tags, until, volume_order};
+use super::{tags, until, volume_order};
+use crate::folder::Folder;
 use harness::faults::connector::Trouble;
 
 const UUID: [u8; 16] = *b"0123456789abcdef";
 
-async fn volume(scene: &Scene) -> VolumeId {
-    let id = scene
+async fn volume(folder: &Folder) -> VolumeId {
+    let id = folder
         .ec2
         .create_volume(&volume_order("one"))
         .await
@@ -24,8 +25,8 @@ async fn volume(scene: &Scene) -> VolumeId {
     id
 }
 
-async fn pending(scene: &Scene, volume: &VolumeId) -> SnapshotId {
-    scene
+async fn pending(folder: &Folder, volume: &VolumeId) -> SnapshotId {
+    folder
         .ec2
         .create_snapshot(volume, &tags(&[]))
         .await
@@ -33,10 +34,10 @@ async fn pending(scene: &Scene, volume: &VolumeId) -> SnapshotId {
         .id
 }
 
-async fn completed(scene: &Scene, volume: &VolumeId) -> SnapshotId {
-    let id = pending(scene, volume).await;
+async fn completed(folder: &Folder, volume: &VolumeId) -> SnapshotId {
+    let id = pending(folder, volume).await;
     until("it is completed", async || {
-        let snapshot = scene.ec2.snapshot(&id).await.unwrap()?;
+        let snapshot = folder.ec2.snapshot(&id).await.unwrap()?;
         (snapshot.state == SnapshotState::Completed).then_some(())
     })
     .await;
@@ -45,102 +46,105 @@ async fn completed(scene: &Scene, volume: &VolumeId) -> SnapshotId {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
-    let scene = Scene::new(Preset::Aws);
-    let volume = volume(&scene).await;
+    let folder = Folder::delayed(Preset::Aws);
+    let volume = volume(&folder).await;
     let mounted = PaperSuperblock::mounted(UUID);
-    scene.local.write(volume.as_str(), mounted.clone()).unwrap();
-    let snapshot = pending(&scene, &volume).await;
-    scene
+    folder
+        .local
+        .write(volume.as_str(), mounted.clone())
+        .unwrap();
+    let snapshot = pending(&folder, &volume).await;
+    folder
         .local
         .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
     tokio::time::sleep(Duration::from_mins(2)).await;
-    scene.connector.calls();
-    let block = scene.ec2.snapshot_block(&snapshot, 0).await.unwrap();
+    folder.connector.calls();
+    let block = folder.ec2.snapshot_block(&snapshot, 0).await.unwrap();
     assert_eq!(block.as_deref(), Some(&mounted.block()[..]));
     assert_eq!(block.unwrap().len(), BLOCK);
     assert_eq!(
-        scene.connector.calls(),
+        folder.connector.calls(),
         ["ListSnapshotBlocks", "GetSnapshotBlock"]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_never_written_is_not_there() {
-    let scene = Scene::new(Preset::Fast);
-    let volume = volume(&scene).await;
-    let empty = completed(&scene, &volume).await;
-    assert_eq!(scene.ec2.snapshot_block(&empty, 0).await.unwrap(), None);
-    scene
+    let folder = Folder::delayed(Preset::Fast);
+    let volume = volume(&folder).await;
+    let empty = completed(&folder, &volume).await;
+    assert_eq!(folder.ec2.snapshot_block(&empty, 0).await.unwrap(), None);
+    folder
         .local
         .write(empty.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
-    assert_eq!(scene.ec2.snapshot_block(&empty, 1).await.unwrap(), None);
+    assert_eq!(folder.ec2.snapshot_block(&empty, 1).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_is_not_whole_or_not_there_says_which() {
-    let scene = Scene::new(Preset::Aws);
-    let volume = volume(&scene).await;
-    let id = pending(&scene, &volume).await;
-    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    let folder = Folder::delayed(Preset::Aws);
+    let volume = volume(&folder).await;
+    let id = pending(&folder, &volume).await;
+    let error = folder.ec2.snapshot_block(&id, 0).await.unwrap_err();
     assert_eq!(error.kind, Kind::NotFound, "it is not to be seen yet");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    let error = folder.ec2.snapshot_block(&id, 0).await.unwrap_err();
     assert_eq!(error.code, "ValidationException");
     assert_eq!(error.kind, Kind::Invalid);
     assert!(error.message.contains("'pending'"), "{error}");
     let unknown = "snap-0123456789abcdef0".parse().unwrap();
-    let error = scene.ec2.snapshot_block(&unknown, 0).await.unwrap_err();
+    let error = folder.ec2.snapshot_block(&unknown, 0).await.unwrap_err();
     assert_eq!(error.code, "ResourceNotFoundException");
     assert_eq!(error.kind, Kind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_may_not_ask_is_refused_at_once() {
-    let scene = Scene::new(Preset::Fast);
-    let volume = volume(&scene).await;
-    let id = completed(&scene, &volume).await;
+    let folder = Folder::delayed(Preset::Fast);
+    let volume = volume(&folder).await;
+    let id = completed(&folder, &volume).await;
     let denied = Fault::new("ListSnapshotBlocks", 403, "AccessDeniedException", "no");
-    scene.local.plant(denied).unwrap();
-    scene.connector.calls();
-    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    folder.local.plant(denied).unwrap();
+    folder.connector.calls();
+    let error = folder.ec2.snapshot_block(&id, 0).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
     assert_eq!(error.message, "no");
-    assert_eq!(scene.connector.calls(), ["ListSnapshotBlocks"]);
+    assert_eq!(folder.connector.calls(), ["ListSnapshotBlocks"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn failures_of_the_service_are_waited_out() {
-    let scene = Scene::new(Preset::Fast);
-    let volume = volume(&scene).await;
-    scene
+    let folder = Folder::delayed(Preset::Fast);
+    let volume = volume(&folder).await;
+    folder
         .local
         .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
-    let id = completed(&scene, &volume).await;
+    let id = completed(&folder, &volume).await;
     let throttled = Fault::throttled("ListSnapshotBlocks", 1);
-    scene.local.plant(throttled).unwrap();
+    folder.local.plant(throttled).unwrap();
     let failed = Fault::new("GetSnapshotBlock", 500, "InternalError", "an error");
-    scene.local.plant(failed).unwrap();
-    let block = scene.ec2.snapshot_block(&id, 0).await.unwrap();
+    folder.local.plant(failed).unwrap();
+    let block = folder.ec2.snapshot_block(&id, 0).await.unwrap();
     assert_eq!(block, Some(PaperSuperblock::clean(UUID).block().into()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_block_that_was_changed_on_its_way_is_not_believed() {
-    let scene = Scene::new(Preset::Fast);
-    let volume = volume(&scene).await;
-    scene
+    let folder = Folder::delayed(Preset::Fast);
+    let volume = volume(&folder).await;
+    folder
         .local
         .write(volume.as_str(), PaperSuperblock::clean(UUID))
         .unwrap();
-    let id = completed(&scene, &volume).await;
-    scene.connector.trouble(
+    let id = completed(&folder, &volume).await;
+    folder.connector.trouble(
         "GetSnapshotBlock",
         Trouble::Answered(200, "another block altogether"),
     );
-    let error = scene.ec2.snapshot_block(&id, 0).await.unwrap_err();
+    let error = folder.ec2.snapshot_block(&id, 0).await.unwrap_err();
     assert_eq!(error.kind, Kind::Ambiguous, "{error}");
 }
 
@@ -167,27 +171,27 @@ where
 /// The fault: three attempts in a row were refused of one call among thousands, and ended the reading.
 #[tokio::test(start_paused = true)]
 async fn a_large_read_passes_although_the_service_allows_only_so_many_calls_a_second() {
-    let scene = Scene::with(Settings {
+    let folder = Folder::new(Settings {
         delays: Some(Preset::Fast),
         // As within a region.
         calls_take_ms: Some(20),
         limit_blocks: Some(true),
         ..Settings::default()
     });
-    let volume = volume(&scene).await;
+    let volume = volume(&folder).await;
     let superblock = PaperSuperblock::mounted(UUID);
-    scene.local.write(volume.as_str(), superblock).unwrap();
-    let id = completed(&scene, &volume).await;
-    let listed = scene.ec2.written_blocks(&id, 0, 100).await.unwrap();
+    folder.local.write(volume.as_str(), superblock).unwrap();
+    let id = completed(&folder, &volume).await;
+    let listed = folder.ec2.written_blocks(&id, 0, 100).await.unwrap();
     let token = listed.token(0).unwrap().to_owned();
-    let (ec2, listed) = (scene.ec2.clone(), id.clone());
+    let (ec2, listed) = (folder.ec2.clone(), id.clone());
     side_by_side(2, move || {
         let (ec2, id) = (ec2.clone(), listed.clone());
         async move { ec2.written_blocks(&id, 0, 100).await.map(drop) }
     })
     .await;
     let began = tokio::time::Instant::now();
-    let ec2 = scene.ec2.clone();
+    let ec2 = folder.ec2.clone();
     side_by_side(60, move || {
         let (ec2, id, token) = (ec2.clone(), id.clone(), token.clone());
         async move { ec2.read_block(&id, 0, &token).await.map(drop) }

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use xdrive::cloud::folder;
+use xdrive::cloud;
 use xdrive::ec2::{Kind, Market};
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
-use xdrive::local::wire::InProcess;
-use xdrive::local::{Fault, Preset, Settings};
+use xdrive::local::{Fault, Preset};
 
-use super::{DEVICE, Scene, drive, launch_order, open, tags, volume_order};
+use super::{DEVICE, drive, launch_order, tags, volume_order};
+use crate::folder::Folder;
 use harness::evidence::{may_delete, may_prune, may_terminate};
 use harness::faults::connector::Trouble;
 
@@ -24,40 +23,40 @@ fn nowhere() -> (InstanceId, VolumeId, SnapshotId) {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_pool_is_capacity_after_one_attempt() {
-    let scene = Scene::new(Preset::Fast);
-    scene
+    let folder = Folder::delayed(Preset::Fast);
+    folder
         .local
         .plant(Fault::no_capacity("t3.medium", 1))
         .unwrap();
-    let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
+    let error = folder.ec2.launch(&launch_order("a")).await.unwrap_err();
     assert_eq!(error.kind, Kind::Capacity);
     assert_eq!(error.call, "RunInstances");
     assert_eq!(error.code, "InsufficientInstanceCapacity");
     assert!(error.message.contains("sufficient capacity"), "{error}");
-    assert_eq!(scene.connector.calls(), ["RunInstances"]);
+    assert_eq!(folder.connector.calls(), ["RunInstances"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_launch_is_repeated_because_it_was_not_carried_out() {
-    let scene = Scene::new(Preset::Fast);
-    scene
+    let folder = Folder::delayed(Preset::Fast);
+    folder
         .local
         .plant(Fault::throttled("RunInstances", 2))
         .unwrap();
-    scene.ec2.launch(&launch_order("a")).await.unwrap();
-    assert_eq!(scene.connector.calls().len(), 3);
-    scene
+    folder.ec2.launch(&launch_order("a")).await.unwrap();
+    assert_eq!(folder.connector.calls().len(), 3);
+    folder
         .local
         .plant(Fault::throttled("RunInstances", 9))
         .unwrap();
-    let error = scene.ec2.launch(&launch_order("b")).await.unwrap_err();
+    let error = folder.ec2.launch(&launch_order("b")).await.unwrap_err();
     assert_eq!(error.kind, Kind::Throttled);
-    assert_eq!(scene.connector.calls().len(), 4, "with an end");
+    assert_eq!(folder.connector.calls().len(), 4, "with an end");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_destroys_is_attempted_once_whatever_is_answered() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
     for (status, code, kind) in [
         (503, "RequestLimitExceeded", Kind::Throttled),
@@ -65,59 +64,63 @@ async fn what_destroys_is_attempted_once_whatever_is_answered() {
         (403, "UnauthorizedOperation", Kind::Denied),
     ] {
         for action in ["TerminateInstances", "DeleteVolume", "DeleteSnapshot"] {
-            scene
+            folder
                 .local
                 .plant(Fault::new(action, status, code, "no"))
                 .unwrap();
             let error = match action {
-                "TerminateInstances" => scene.ec2.terminate(may_terminate(&instance)).await,
-                "DeleteVolume" => scene.ec2.delete_volume(may_delete(&volume)).await,
-                _ => scene.ec2.delete_snapshot(may_prune(&snapshot)).await,
+                "TerminateInstances" => folder.ec2.terminate(may_terminate(&instance)).await,
+                "DeleteVolume" => folder.ec2.delete_volume(may_delete(&volume)).await,
+                _ => folder.ec2.delete_snapshot(may_prune(&snapshot)).await,
             }
             .unwrap_err();
             assert_eq!((error.kind, error.code.as_str()), (kind, code));
-            assert_eq!(scene.connector.calls(), [action]);
+            assert_eq!(folder.connector.calls(), [action]);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
-    scene.ec2.terminate(may_terminate(&instance)).await.unwrap();
-    scene.ec2.delete_volume(may_delete(&volume)).await.unwrap();
-    scene
+    folder
+        .ec2
+        .terminate(may_terminate(&instance))
+        .await
+        .unwrap();
+    folder.ec2.delete_volume(may_delete(&volume)).await.unwrap();
+    folder
         .ec2
         .delete_snapshot(may_prune(&snapshot))
         .await
         .unwrap();
-    assert_eq!(scene.ec2.instance(&instance).await.unwrap(), None);
-    assert_eq!(scene.ec2.volume(&volume).await.unwrap(), None);
-    assert_eq!(scene.ec2.snapshot(&snapshot).await.unwrap(), None);
+    assert_eq!(folder.ec2.instance(&instance).await.unwrap(), None);
+    assert_eq!(folder.ec2.volume(&volume).await.unwrap(), None);
+    assert_eq!(folder.ec2.snapshot(&snapshot).await.unwrap(), None);
     for error in [
-        scene
+        folder
             .ec2
             .attach(&volume, &instance, DEVICE)
             .await
             .unwrap_err(),
-        scene.ec2.detach(&volume, &instance).await.unwrap_err(),
-        scene
+        folder.ec2.detach(&volume, &instance).await.unwrap_err(),
+        folder
             .ec2
             .tag(volume.as_str(), &tags(&[]))
             .await
             .unwrap_err(),
-        scene
+        folder
             .ec2
             .create_snapshot(&volume, &tags(&[]))
             .await
             .unwrap_err(),
-        scene
+        folder
             .ec2
             .keep_on_termination(&instance, DEVICE)
             .await
             .unwrap_err(),
-        scene.ec2.console(&instance).await.unwrap_err(),
+        folder.ec2.console(&instance).await.unwrap_err(),
     ] {
         assert_eq!(error.kind, Kind::NotFound, "{error}");
     }
@@ -125,23 +128,23 @@ async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_volume_in_use_or_of_another_zone_is_distinguished_from_a_wrong_request() {
-    let scene = Scene::new(Preset::Fast);
-    let instance = scene.ec2.launch(&launch_order("a")).await.unwrap().id;
-    let volume = scene
+    let folder = Folder::delayed(Preset::Fast);
+    let instance = folder.ec2.launch(&launch_order("a")).await.unwrap().id;
+    let volume = folder
         .ec2
         .create_volume(&volume_order("v"))
         .await
         .unwrap()
         .id;
-    let early = scene
+    let early = folder
         .ec2
         .attach(&volume, &instance, DEVICE)
         .await
         .unwrap_err();
     assert_eq!(early.kind, Kind::State, "{early}");
     tokio::time::sleep(Duration::from_mins(1)).await;
-    scene.ec2.attach(&volume, &instance, DEVICE).await.unwrap();
-    let twice = scene
+    folder.ec2.attach(&volume, &instance, DEVICE).await.unwrap();
+    let twice = folder
         .ec2
         .attach(&volume, &instance, "/dev/sdg")
         .await
@@ -150,7 +153,7 @@ async fn a_volume_in_use_or_of_another_zone_is_distinguished_from_a_wrong_reques
         (twice.kind, twice.code.as_str()),
         (Kind::State, "VolumeInUse")
     );
-    let used = scene
+    let used = folder
         .ec2
         .delete_volume(may_delete(&volume))
         .await
@@ -159,14 +162,14 @@ async fn a_volume_in_use_or_of_another_zone_is_distinguished_from_a_wrong_reques
     for image in ["no image", "ami-0123456789abcdef0"] {
         let mut order = launch_order("b");
         order.image = image.to_owned();
-        let wrong = scene.ec2.launch(&order).await.unwrap_err();
+        let wrong = folder.ec2.launch(&order).await.unwrap_err();
         assert_eq!(wrong.kind, Kind::Invalid, "{wrong}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     for trouble in [
         Trouble::AnswerLost,
         Trouble::NoAnswerAfter,
@@ -175,140 +178,147 @@ async fn a_lost_answer_is_ambiguous_and_the_thing_may_exist() {
         Trouble::Answered(200, "<RunInstancesResponse><instancesSet><item>"),
         Trouble::Answered(200, "<RunInstancesResponse></RunInstancesResponse>"),
     ] {
-        let before = scene.ec2.instances(&drive()).await.unwrap().len();
-        scene.connector.calls();
-        scene.connector.trouble("RunInstances", trouble.clone());
+        let before = folder.ec2.instances(&drive()).await.unwrap().len();
+        folder.connector.calls();
+        folder.connector.trouble("RunInstances", trouble.clone());
         let order = launch_order(&format!("lost-{before}"));
-        let error = scene.ec2.launch(&order).await.unwrap_err();
+        let error = folder.ec2.launch(&order).await.unwrap_err();
         assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
         assert_eq!(error.code, "", "{trouble:?}: {error}");
         assert!(!error.message.is_empty());
-        assert_eq!(scene.connector.calls(), ["RunInstances"], "{trouble:?}");
-        let after = scene.ec2.instances(&drive()).await.unwrap().len();
+        assert_eq!(folder.connector.calls(), ["RunInstances"], "{trouble:?}");
+        let after = folder.ec2.instances(&drive()).await.unwrap().len();
         assert_eq!(after, before + 1, "{trouble:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_never_arrives_is_ambiguous_too() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     for trouble in [Trouble::Refused, Trouble::NoAnswer] {
-        scene.connector.trouble("RunInstances", trouble.clone());
-        let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
+        folder.connector.trouble("RunInstances", trouble.clone());
+        let error = folder.ec2.launch(&launch_order("a")).await.unwrap_err();
         assert_eq!(error.kind, Kind::Ambiguous, "{trouble:?}: {error}");
-        assert_eq!(scene.connector.calls(), ["RunInstances"]);
+        assert_eq!(folder.connector.calls(), ["RunInstances"]);
     }
-    assert_eq!(scene.ec2.instances(&drive()).await.unwrap(), []);
+    assert_eq!(folder.ec2.instances(&drive()).await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_copy_is_made_with_its_tags_and_never_attempted_twice() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let order = volume_order("v");
-    let volume = scene.ec2.create_volume(&order).await.unwrap().id;
+    let volume = folder.ec2.create_volume(&order).await.unwrap().id;
     tokio::time::sleep(Duration::from_mins(1)).await;
     // Without it a snapshot is somebody else's backup.
     let saved = tags(&[("xdrive:op", "a save")]);
-    let source = scene.ec2.create_snapshot(&volume, &saved).await;
+    let source = folder.ec2.create_snapshot(&volume, &saved).await;
     let source = source.unwrap().id;
-    let region = scene.ec2.region().to_owned();
-    let early = scene.ec2.copy_snapshot(&region, &source, &tags(&[])).await;
+    let region = folder.ec2.region().to_owned();
+    let early = folder.ec2.copy_snapshot(&region, &source, &tags(&[])).await;
     assert_eq!(early.unwrap_err().kind, Kind::State);
     tokio::time::sleep(Duration::from_mins(1)).await;
     let own = tags(&[("xdrive:op", "a copy")]);
-    let copy = scene.ec2.copy_snapshot(&region, &source, &own).await;
-    let copy = scene.ec2.snapshot(&copy.unwrap()).await.unwrap().unwrap();
+    let copy = folder.ec2.copy_snapshot(&region, &source, &own).await;
+    let copy = folder.ec2.snapshot(&copy.unwrap()).await.unwrap().unwrap();
     assert_eq!(copy.volume.unwrap().as_str(), "vol-ffffffff");
     assert_eq!(copy.tags, own);
-    let afar = scene.ec2.copy_snapshot("us-west-2", &source, &own).await;
+    let afar = folder.ec2.copy_snapshot("us-west-2", &source, &own).await;
     assert_eq!(afar.unwrap_err().kind, Kind::NotFound);
 
-    scene.connector.calls();
-    scene.connector.trouble("CopySnapshot", Trouble::AnswerLost);
-    let lost = scene.ec2.copy_snapshot(&region, &source, &own).await;
+    folder.connector.calls();
+    folder
+        .connector
+        .trouble("CopySnapshot", Trouble::AnswerLost);
+    let lost = folder.ec2.copy_snapshot(&region, &source, &own).await;
     assert_eq!(lost.unwrap_err().kind, Kind::Ambiguous);
     // The first has its key.
-    let calls = scene.connector.calls();
+    let calls = folder.connector.calls();
     assert_eq!(calls, ["DescribeSnapshots", "CopySnapshot"]);
-    assert_eq!(scene.ec2.snapshots(&drive()).await.unwrap().len(), 3);
+    assert_eq!(folder.ec2.snapshots(&drive()).await.unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_never_attempted_twice() {
-    let scene = Scene::new(Preset::Fast);
-    let volume = scene
+    let folder = Folder::delayed(Preset::Fast);
+    let volume = folder
         .ec2
         .create_volume(&volume_order("v"))
         .await
         .unwrap()
         .id;
     tokio::time::sleep(Duration::from_mins(1)).await;
-    scene.connector.calls();
-    scene
+    folder.connector.calls();
+    folder
         .connector
         .trouble("CreateSnapshot", Trouble::AnswerLost);
     let saved = tags(&[("xdrive:op", "a save")]);
-    let error = scene
+    let error = folder
         .ec2
         .create_snapshot(&volume, &saved)
         .await
         .unwrap_err();
     assert_eq!(error.kind, Kind::Ambiguous);
-    assert_eq!(scene.connector.calls(), ["CreateSnapshot"]);
-    assert_eq!(scene.ec2.snapshots(&drive()).await.unwrap().len(), 1);
+    assert_eq!(folder.connector.calls(), ["CreateSnapshot"]);
+    assert_eq!(folder.ec2.snapshots(&drive()).await.unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_look_and_a_call_with_a_token_survive_a_bad_line() {
-    let scene = Scene::new(Preset::Fast);
-    scene.connector.trouble("CreateVolume", Trouble::AnswerLost);
-    scene.connector.trouble("CreateVolume", Trouble::NoAnswer);
-    scene.ec2.create_volume(&volume_order("v")).await.unwrap();
-    assert_eq!(scene.connector.calls(), ["CreateVolume"; 3]);
-    scene.connector.trouble("DescribeVolumes", Trouble::Refused);
-    scene
+    let folder = Folder::delayed(Preset::Fast);
+    folder
+        .connector
+        .trouble("CreateVolume", Trouble::AnswerLost);
+    folder.connector.trouble("CreateVolume", Trouble::NoAnswer);
+    folder.ec2.create_volume(&volume_order("v")).await.unwrap();
+    assert_eq!(folder.connector.calls(), ["CreateVolume"; 3]);
+    folder
+        .connector
+        .trouble("DescribeVolumes", Trouble::Refused);
+    folder
         .local
         .plant(Fault::throttled("DescribeVolumes", 1))
         .unwrap();
-    assert_eq!(scene.ec2.volumes(&drive()).await.unwrap().len(), 1);
-    assert_eq!(scene.connector.calls(), ["DescribeVolumes"; 3]);
+    assert_eq!(folder.ec2.volumes(&drive()).await.unwrap().len(), 1);
+    assert_eq!(folder.connector.calls(), ["DescribeVolumes"; 3]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_failures_do_not_use_up_the_retries_of_others() {
     // The SDK's own budget is 500 tokens for all clients of a region, and a retry costs five.
     for _ in 0..60 {
-        let scene = Scene::new(Preset::Fast);
+        let folder = Folder::delayed(Preset::Fast);
         for _ in 0..2 {
-            scene.connector.trouble("DescribeVolumes", Trouble::Refused);
+            folder
+                .connector
+                .trouble("DescribeVolumes", Trouble::Refused);
         }
-        scene.ec2.volumes(&drive()).await.unwrap();
+        folder.ec2.volumes(&drive()).await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_launch_that_is_refused_is_not_sent_again_in_another_way() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let fault = Fault::new("RunInstances", 400, "InvalidParameterCombination", "no");
-    scene.local.plant(fault).unwrap();
-    let error = scene.ec2.launch(&launch_order("a")).await.unwrap_err();
+    folder.local.plant(fault).unwrap();
+    let error = folder.ec2.launch(&launch_order("a")).await.unwrap_err();
     assert_eq!(
         (error.kind, &*error.code),
         (Kind::Invalid, "InvalidParameterCombination")
     );
-    assert_eq!(scene.connector.calls(), ["RunInstances"]);
-    assert!(scene.ec2.instances(&drive()).await.unwrap().is_empty());
+    assert_eq!(folder.connector.calls(), ["RunInstances"]);
+    assert!(folder.ec2.instances(&drive()).await.unwrap().is_empty());
     // EC2 accepts one-time spot with the shutdown behaviour `terminate`.
-    let launched = scene.ec2.launch(&launch_order("b")).await.unwrap();
+    let launched = folder.ec2.launch(&launch_order("b")).await.unwrap();
     assert_eq!(launched.market, Market::Spot);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_of_another_folder_is_a_matter_of_credentials() {
-    let scene = Scene::new(Preset::Fast);
-    let dir = tempfile::tempdir().unwrap();
-    let other = InProcess::new(open(&dir, Settings::default()));
-    let stranger = folder::ec2_through(&scene.local, SharedHttpClient::new(other));
+    let folder = Folder::delayed(Preset::Fast);
+    let other = Folder::delayed(Preset::Fast);
+    let stranger = cloud::folder::ec2_through(&folder.local, other.connector.client());
     let error = stranger.volumes(&drive()).await.unwrap_err();
     assert_eq!(
         (error.kind, error.code.as_str()),

@@ -7,11 +7,12 @@ use xdrive::ec2::{Injection, LaunchOrder, Market, State};
 use xdrive::ids::InstanceId;
 use xdrive::local::{Fault, Preset};
 
-use super::{Scene, launch_order, until};
+use super::{launch_order, until};
+use crate::folder::Folder;
 
 const ROLE: &str = "arn:aws:iam::111122223333:role/fis";
 
-impl Scene {
+impl Folder {
     async fn injects(&self, instance: &InstanceId) -> Injection {
         let owner = self.ec2.owner().await.unwrap();
         self.ec2
@@ -48,34 +49,34 @@ impl Scene {
 
 #[tokio::test(start_paused = true)]
 async fn an_experiment_takes_back_its_own_instance_and_no_other_of_the_same_drive() {
-    let scene = Scene::new(Preset::Fast);
-    let own = scene.launched("own", Market::Spot).await;
-    let other = scene.launched("other", Market::Spot).await;
-    let injection = scene.injects(&own).await;
+    let folder = Folder::delayed(Preset::Fast);
+    let own = folder.launched("own", Market::Spot).await;
+    let other = folder.launched("other", Market::Spot).await;
+    let injection = folder.injects(&own).await;
     let id = injection.experiment.unwrap().unwrap();
     assert!(injection.left.is_none(), "{:?}", injection.left);
-    assert_eq!(scene.ec2.experiment(&id).await.unwrap(), State::Completed);
-    let noticed = async || scene.has_notice(&own).await.then_some(());
+    assert_eq!(folder.ec2.experiment(&id).await.unwrap(), State::Completed);
+    let noticed = async || folder.has_notice(&own).await.then_some(());
     until("the notice", noticed).await;
-    assert!(!scene.has_notice(&other).await);
-    assert_eq!(scene.knows(), (0, 1));
+    assert!(!folder.has_notice(&other).await);
+    assert_eq!(folder.knows(), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_may_not_start_an_experiment_leaves_no_template() {
-    let scene = Scene::new(Preset::Fast);
-    let own = scene.launched("own", Market::Spot).await;
+    let folder = Folder::delayed(Preset::Fast);
+    let own = folder.launched("own", Market::Spot).await;
     for action in ["StartExperiment", "CreateExperimentTemplate"] {
         let fault = Fault::new(action, 403, "AccessDeniedException", "You may not.");
-        scene.local.plant(fault).unwrap();
-        let injection = scene.injects(&own).await;
+        folder.local.plant(fault).unwrap();
+        let injection = folder.injects(&own).await;
         let error = injection.experiment.unwrap_err();
         assert!(error.is_denied(), "{error:?}");
         assert_eq!(error.to_string(), "AccessDeniedException: You may not.");
         assert!(injection.left.is_none(), "{:?}", injection.left);
-        assert_eq!(scene.knows(), (0, 0));
+        assert_eq!(folder.knows(), (0, 0));
     }
-    assert!(!scene.has_notice(&own).await);
+    assert!(!folder.has_notice(&own).await);
     let may_not_delete = Fault {
         times: 9,
         ..Fault::new(
@@ -85,16 +86,16 @@ async fn a_caller_who_may_not_start_an_experiment_leaves_no_template() {
             "No.",
         )
     };
-    scene.local.plant(may_not_delete).unwrap();
-    let (template, why) = scene.injects(&own).await.left.unwrap();
+    folder.local.plant(may_not_delete).unwrap();
+    let (template, why) = folder.injects(&own).await.left.unwrap();
     assert!(template.starts_with("EXT"), "{template}");
     assert!(why.is_denied(), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_makes_neither_a_second_template_nor_a_second_experiment() {
-    let scene = Scene::new(Preset::Fast);
-    let own = scene.launched("own", Market::Spot).await;
+    let folder = Folder::delayed(Preset::Fast);
+    let own = folder.launched("own", Market::Spot).await;
     for action in [
         "CreateExperimentTemplate",
         "StartExperiment",
@@ -106,23 +107,28 @@ async fn a_lost_answer_makes_neither_a_second_template_nor_a_second_experiment()
             carried_out,
             ..fault
         };
-        scene.local.plant(lost).unwrap();
+        folder.local.plant(lost).unwrap();
     }
-    let injection = scene.injects(&own).await;
+    let injection = folder.injects(&own).await;
     assert!(injection.experiment.unwrap().is_some());
     assert!(injection.left.is_none(), "{:?}", injection.left);
-    assert_eq!(scene.knows(), (0, 1));
+    assert_eq!(folder.knows(), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_experiment_on_what_is_no_spot_instance_fails_and_says_so() {
-    let scene = Scene::new(Preset::Fast);
-    let on_demand = scene.launched("own", Market::OnDemand).await;
-    let id = scene.injects(&on_demand).await.experiment.unwrap().unwrap();
-    let State::Failed(why) = scene.ec2.experiment(&id).await.unwrap() else {
+    let folder = Folder::delayed(Preset::Fast);
+    let on_demand = folder.launched("own", Market::OnDemand).await;
+    let id = folder
+        .injects(&on_demand)
+        .await
+        .experiment
+        .unwrap()
+        .unwrap();
+    let State::Failed(why) = folder.ec2.experiment(&id).await.unwrap() else {
         panic!("it did not fail");
     };
     assert!(why.contains("Target resolution"), "{why}");
-    let error = scene.ec2.experiment("EXP0").await.unwrap_err();
+    let error = folder.ec2.experiment("EXP0").await.unwrap_err();
     assert!(error.to_string().starts_with("ResourceNotFound"), "{error}");
 }

@@ -2,9 +2,10 @@
 
 use xdrive::ec2::{Kind, LaunchOrder, Rule, RuleSource, Zone};
 use xdrive::ids::{GroupId, SubnetId, VpcId};
-use xdrive::local::{Fault, Preset};
+use xdrive::local::{Fault, Preset, Settings};
 
-use super::{Scene, launch_order, tags};
+use super::{launch_order, tags};
+use crate::folder::Folder;
 use harness::evidence::may_terminate;
 
 fn rule(from: &str, description: &str) -> Rule {
@@ -16,13 +17,13 @@ fn rule(from: &str, description: &str) -> Rule {
     }
 }
 
-impl Scene {
+impl Folder {
     async fn vpc(&self) -> VpcId {
         self.ec2.default_vpc().await.unwrap().unwrap()
     }
 
     /// A group called `name` of the owner `ada`.
-    async fn group(&self, name: &str) -> GroupId {
+    async fn group_of_ada(&self, name: &str) -> GroupId {
         let tags = tags(&[("xdrive:owner", "ada")]);
         let vpc = self.vpc().await;
         let made = self.ec2.create_group(name, "who may log in", &vpc, &tags);
@@ -32,14 +33,14 @@ impl Scene {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_is_made_once_with_its_tags_and_found_by_name_and_by_owner() {
-    let scene = Scene::new(Preset::Fast);
-    let (ec2, vpc) = (&scene.ec2, scene.vpc().await);
-    let id = scene.group("xdrive-ada*").await;
+    let folder = Folder::delayed(Preset::Fast);
+    let (ec2, vpc) = (&folder.ec2, folder.vpc().await);
+    let id = folder.group_of_ada("xdrive-ada*").await;
     // Again, as after a lost answer.
     let mine = tags(&[("xdrive:owner", "ada")]);
     let again = ec2.create_group("xdrive-ada*", "who may log in", &vpc, &mine);
     assert_eq!(again.await.unwrap(), None);
-    let other = scene.group("xdrive-ada-2").await;
+    let other = folder.group_of_ada("xdrive-ada-2").await;
 
     let found = ec2.group_named("xdrive-ada*", &vpc).await.unwrap().unwrap();
     assert_eq!((&found.id, &found.vpc), (&id, &vpc));
@@ -63,9 +64,9 @@ async fn a_group_is_made_once_with_its_tags_and_found_by_name_and_by_owner() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
-    let scene = Scene::new(Preset::Fast);
-    let (ec2, vpc) = (&scene.ec2, scene.vpc().await);
-    let group = scene.group("laptops").await;
+    let folder = Folder::delayed(Preset::Fast);
+    let (ec2, vpc) = (&folder.ec2, folder.vpc().await);
+    let group = folder.group_of_ada("laptops").await;
     let rules = [
         rule("203.0.113.7/32", "xdrive SHA256:abc+/ 2026-11-21T12:00:00Z"),
         rule("2001:db8::7/128", "six"),
@@ -94,13 +95,13 @@ async fn a_rule_is_made_and_revoked_as_often_as_one_likes() {
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_from_deletion() {
-    let scene = Scene::new(Preset::Fast);
-    let ec2 = &scene.ec2;
-    let group = scene.group("laptops").await;
+    let folder = Folder::delayed(Preset::Fast);
+    let ec2 = &folder.ec2;
+    let group = folder.group_of_ada("laptops").await;
     assert!(ec2.group_used_since(&group).await.unwrap().is_none());
     let id: SubnetId = "subnet-00000000000000003".parse().unwrap();
     let subnet = ec2.subnet(&id).await.unwrap();
-    assert_eq!(subnet.vpc, scene.vpc().await);
+    assert_eq!(subnet.vpc, folder.vpc().await);
     let order = LaunchOrder {
         zone: None,
         subnet: Some(subnet.id),
@@ -110,7 +111,7 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
     // Not every call sees a new group at once.
     let mut unseen = Fault::new("RunInstances", 400, "InvalidGroup.NotFound", "not yet");
     unseen.times = 2;
-    scene.local.plant(unseen).unwrap();
+    folder.local.plant(unseen).unwrap();
     let instance = ec2.launch(&order).await.unwrap();
     assert_eq!(instance.zone, subnet.zone);
     assert_eq!(instance.groups, std::slice::from_ref(&group));
@@ -127,11 +128,11 @@ async fn an_instance_is_launched_into_its_groups_and_subnet_and_keeps_the_group_
 
 #[tokio::test(start_paused = true)]
 async fn a_zone_without_a_default_subnet_is_a_pool_without_capacity() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let words = "No default subnet for availability zone: 'us-east-1b'.";
     let fault = Fault::new("RunInstances", 400, "MissingInput", words);
-    scene.local.plant(fault).unwrap();
-    let error = scene
+    folder.local.plant(fault).unwrap();
+    let error = folder
         .ec2
         .launch(&launch_order("nowhere"))
         .await
@@ -141,8 +142,11 @@ async fn a_zone_without_a_default_subnet_is_a_pool_without_capacity() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_default_vpc_only_a_subnet_can_be_launched_into() {
-    let scene = Scene::without_default_vpc();
-    let ec2 = &scene.ec2;
+    let folder = Folder::new(Settings {
+        default_vpc: Some(false),
+        ..Settings::default()
+    });
+    let ec2 = &folder.ec2;
     assert_eq!(ec2.default_vpc().await.unwrap(), None);
     let error = ec2.launch(&launch_order("nowhere")).await.unwrap_err();
     assert_eq!(error.code, "VPCIdNotSpecified", "{error}");
@@ -160,13 +164,13 @@ async fn without_a_default_vpc_only_a_subnet_can_be_launched_into() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_instance_profile_is_refused_whether_by_name_or_by_arn() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     for profile in ["lab", "arn:aws:iam::111122223333:instance-profile/lab"] {
         let order = LaunchOrder {
             instance_profile: Some(profile.to_owned()),
             ..launch_order("profile")
         };
-        let error = scene.ec2.launch(&order).await.unwrap_err();
+        let error = folder.ec2.launch(&order).await.unwrap_err();
         assert_eq!(error.kind, Kind::Invalid);
         assert!(error.message.contains(profile), "{error}");
         let which = if profile.starts_with("arn:") {

@@ -4,7 +4,8 @@ use xdrive::ec2::{AttachmentState, Ec2, InstanceState, Market, SnapshotState, Vo
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 use xdrive::local::Preset;
 
-use super::{DEVICE, Scene, ZONE, drive, launch_order, tags, until, volume_order};
+use super::{DEVICE, ZONE, drive, launch_order, tags, until, volume_order};
+use crate::folder::Folder;
 use harness::evidence::{may_delete, may_prune, may_terminate};
 
 #[tokio::test(start_paused = true)]
@@ -18,8 +19,8 @@ async fn a_drive_lives_with_the_delays_of_aws() {
 }
 
 async fn a_drive_lives(delays: Preset) {
-    let scene = Scene::new(delays);
-    let ec2 = &scene.ec2;
+    let folder = Folder::delayed(delays);
+    let ec2 = &folder.ec2;
     let instance = Box::pin(launched(ec2)).await;
     let volume = Box::pin(attached(ec2, &instance)).await;
     let snapshot = Box::pin(saved(ec2, &instance, &volume)).await;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use xdrive::ec2::{InstanceState, LaunchOrder, Market, TakenBack};
 use xdrive::local::Preset;
 
-use super::{Scene, launch_order, until};
+use super::{launch_order, until};
+use crate::folder::Folder;
 use harness::evidence::may_terminate;
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
-    let scene = Scene::new(Preset::Aws);
-    let ec2 = &scene.ec2;
+    let folder = Folder::delayed(Preset::Aws);
+    let ec2 = &folder.ec2;
     let instance = ec2.launch(&launch_order("spot")).await.unwrap().id;
     let status = until("its spot request", async || {
         ec2.spot_status(&instance).await.unwrap()
@@ -21,7 +22,7 @@ async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
     assert_eq!(status.interruption(), None);
 
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let at = scene
+    let at = folder
         .local
         .interrupt(instance.as_str(), Duration::from_mins(2))
         .unwrap();
@@ -48,13 +49,13 @@ async fn an_interruption_is_seen_from_outside_while_the_instance_still_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_is_gone_without_a_notice_has_no_minutes_left() {
-    let scene = Scene::new(Preset::Fast);
-    let ec2 = &scene.ec2;
+    let folder = Folder::delayed(Preset::Fast);
+    let ec2 = &folder.ec2;
     let instance = ec2.launch(&launch_order("spot")).await.unwrap().id;
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(ec2.taken_back(&instance).await.unwrap(), None);
     assert!(!ec2.was_taken_back(&instance).await.unwrap());
-    let cut = scene.local.interrupt(instance.as_str(), Duration::ZERO);
+    let cut = folder.local.interrupt(instance.as_str(), Duration::ZERO);
     cut.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(
@@ -66,8 +67,8 @@ async fn an_instance_that_is_gone_without_a_notice_has_no_minutes_left() {
 
 #[tokio::test(start_paused = true)]
 async fn what_its_owner_ends_is_no_interruption_and_on_demand_has_no_request() {
-    let scene = Scene::new(Preset::Fast);
-    let ec2 = &scene.ec2;
+    let folder = Folder::delayed(Preset::Fast);
+    let ec2 = &folder.ec2;
     let spot = ec2.launch(&launch_order("spot")).await.unwrap().id;
     let order = LaunchOrder {
         market: Market::OnDemand,

@@ -3,7 +3,7 @@
 use xdrive::ec2::{Arch, Kind, Market, Zone};
 use xdrive::local::Preset;
 
-use super::Scene;
+use crate::folder::Folder;
 
 fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
@@ -11,9 +11,9 @@ fn owned(names: &[&str]) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_type_says_what_it_has() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let names = owned(&["g5g.xlarge", "t3.medium"]);
-    let mut types = scene.ec2.instance_types(&names).await.unwrap();
+    let mut types = folder.ec2.instance_types(&names).await.unwrap();
     types.sort_by(|one, other| one.name.cmp(&other.name));
     let seen: Vec<_> = types
         .iter()
@@ -32,23 +32,23 @@ async fn a_type_says_what_it_has() {
 
 #[tokio::test(start_paused = true)]
 async fn a_type_that_there_is_not_is_named() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let names = owned(&["t3.medium", "t3.huge"]);
-    let error = scene.ec2.instance_types(&names).await.unwrap_err();
+    let error = folder.ec2.instance_types(&names).await.unwrap_err();
     assert_eq!(
         (error.kind, &*error.code),
         (Kind::Invalid, "InvalidInstanceType")
     );
     assert!(error.message.contains("t3.huge"), "{error}");
-    let near = scene.ec2.instance_types_like("t3.*").await.unwrap();
+    let near = folder.ec2.instance_types_like("t3.*").await.unwrap();
     assert!(near.len() > 3 && near.iter().all(|kind| kind.name.starts_with("t3.")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_types_of_an_architecture_are_found() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let of = async |archs: &[Arch]| {
-        let types = scene
+        let types = folder
             .ec2
             .instance_types_for(Market::Spot, archs, false)
             .await;
@@ -62,9 +62,9 @@ async fn all_types_of_an_architecture_are_found() {
 
 #[tokio::test(start_paused = true)]
 async fn every_zone_where_a_type_is_sold_has_a_price_of_its_own() {
-    let scene = Scene::new(Preset::Fast);
+    let folder = Folder::delayed(Preset::Fast);
     let names = owned(&["t3.medium", "m7g.large", "t3.nothing"]);
-    let mut prices = scene.ec2.spot_prices(&names).await.unwrap();
+    let mut prices = folder.ec2.spot_prices(&names).await.unwrap();
     assert_eq!(prices.len(), 6, "{prices:?}");
     prices.retain(|found| found.instance_type == "t3.medium");
     prices.sort_by_key(|found| found.price);

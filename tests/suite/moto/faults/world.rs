@@ -7,20 +7,17 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use xdrive::clock::Clock;
 use xdrive::cloud::folder;
 use xdrive::drive::tags::{Identity, VolumeTags, read_volume};
 use xdrive::drive::{Goal, Outcome, Reconciler, Timing};
 use xdrive::ec2::{Account, Ec2, InstanceState, Market, SnapshotState, VolumeState};
 use xdrive::ids::SessionId;
-use xdrive::local::plane::PaperPlane;
-use xdrive::local::wire::Server;
-use xdrive::local::{Local, OpenOptions, Settings};
+use xdrive::local::Settings;
 
 use super::{CASES, Past};
+use crate::folder::{Folder, Served};
 use harness::DEADLINE;
 use harness::faults::proxy::{Asked, FaultProxy};
 use harness::simulation::host::{PaperHosts, wanted};
@@ -62,20 +59,7 @@ struct Cloud {
     ec2: Ec2,
     /// The EC2 without the proxy.
     truth: Ec2,
-    folder: Option<Folder>,
-}
-
-/// An EC2 in a folder, served.
-struct Folder {
-    local: Local,
-    serving: JoinHandle<()>,
-    _dir: TempDir,
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
+    served: Option<Served>,
 }
 
 impl World {
@@ -144,7 +128,7 @@ impl World {
         self.processes += 1;
         let process = self.processes;
         let cloud = self.now.as_ref().unwrap();
-        let settle = match cloud.folder {
+        let settle = match cloud.served {
             Some(_) => Duration::from_millis(OLD.0 + 50),
             None => Duration::from_millis(50),
         };
@@ -154,7 +138,7 @@ impl World {
             verdict: settle + Duration::from_millis(200),
             ..Timing::local(settle)
         };
-        let sheets = cloud.folder.as_ref().map(|folder| folder.local.clone());
+        let sheets = cloud.served.as_ref().map(|it| it.folder.local.clone());
         let hosts = PaperHosts::of_cloud(process, &self.hidden, &cloud.truth, sheets);
         let who = Identity::new(
             SessionId(format!("session-{process}")),
@@ -312,36 +296,26 @@ async fn on_moto(url: &str) -> Cloud {
     Cloud {
         ec2: with_profile(SESSION_KEY, "example", url).await,
         truth: with_profile(OBSERVER_KEY, "example", url).await,
-        folder: None,
+        served: None,
     }
 }
 
 /// A new EC2 in a folder, served, with stale lists.
 async fn in_a_folder() -> Cloud {
-    let dir = tempfile::tempdir().unwrap();
-    let open = |stale: (u64, u64)| {
-        let mut options = OpenOptions::new(dir.path(), PaperPlane, Clock::system());
-        options.settings = Settings {
-            stale_lists_ms: Some(stale.0),
-            stale_reads_ms: Some(stale.1),
-            ..Settings::default()
-        };
-        Local::open(options).unwrap()
+    let stale = |(lists, reads)| Settings {
+        stale_lists_ms: Some(lists),
+        stale_reads_ms: Some(reads),
+        ..Settings::default()
     };
-    let local = open(OLD);
-    let truth = open((0, 0));
-    let server = Server::bind(local.clone(), 0).await.unwrap();
-    let url = server.url();
-    let serving = tokio::spawn(server.run(std::future::pending()));
-    let key = local.credentials();
+    let folder = Folder::in_real_time(stale(OLD));
+    let truth = folder::ec2(&folder.reopen_with(&stale((0, 0))).unwrap());
+    let key = folder.local.credentials().clone();
+    let served = folder.serve().await;
+    let url = format!("http://{}", served.address);
     Cloud {
         ec2: with_profile(&key.access_key_id, &key.secret_access_key, &url).await,
-        truth: folder::ec2(&truth),
-        folder: Some(Folder {
-            local,
-            serving,
-            _dir: dir,
-        }),
+        truth,
+        served: Some(served),
     }
 }
 
