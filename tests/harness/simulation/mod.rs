@@ -3,9 +3,10 @@
 //!
 //! Time is tokio's, paused: a quarter of an hour takes none. [`wire`] fails, repeats or cuts off
 //! single calls and checks the promises at every call that could break one; [`host`] checks them
-//! at every mount.
+//! at every mount. [`life`] repeats a run with each of its calls failing.
 
 pub mod host;
+pub mod life;
 pub mod wire;
 
 use std::cell::RefCell;

@@ -4,8 +4,7 @@ use xdrive::commands::policy::{Grants, policy};
 use xdrive::drive::Outcome;
 use xdrive::ec2::Partition;
 
-use super::{FRESH, is_saved};
-use harness::simulation::{Ask, Trouble, World};
+use harness::simulation::{Ask, FRESH, Trouble, World};
 
 #[tokio::test(start_paused = true)]
 async fn the_printed_policy_is_enough_for_a_drives_whole_life() {
@@ -25,14 +24,12 @@ async fn the_printed_policy_is_enough_for_a_drives_whole_life() {
         world.run(ask, Trouble::default()).await;
     }
     world.cut_power().await;
-    let report = world.run(Ask::Session(4), Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    world.saves(Ask::Session(4)).await;
     let report = world.run(Ask::Discard(5), Trouble::default()).await;
     let refused = |outcome: &Outcome| format!("{outcome:?}").contains("Unauthorized");
     assert!(!report.outcome.as_ref().is_some_and(refused), "{report:#?}");
     world.run(Ask::KilledInShell(6), Trouble::default()).await;
-    let report = world.run(Ask::Stop, Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    world.saves(Ask::Stop).await;
     assert_eq!(world.problems().await, Vec::<String>::new());
 }
 

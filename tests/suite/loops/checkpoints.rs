@@ -4,7 +4,7 @@
 use xdrive::drive::stuck::Why;
 use xdrive::drive::{Event, Outcome};
 
-use super::{Past, is_saved, world};
+use harness::simulation::life::Past;
 use harness::simulation::{Ask, FRESH, Trouble, World, drive};
 
 async fn checkpoints(world: &World) -> usize {
@@ -26,7 +26,7 @@ fn asked(times: usize, killed: bool) -> Ask {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_last_ones_stay_and_none_after_the_save() {
-    let world = world(Past::Saved, FRESH).await;
+    let world = World::with_past(Past::Saved, FRESH).await;
     let report = world.run(asked(5, true), Trouble::default()).await;
     let taken = report
         .events
@@ -35,8 +35,7 @@ async fn only_the_last_ones_stay_and_none_after_the_save() {
         .count();
     // The newest two that were completed when the last one was taken, and that one.
     assert_eq!((taken, checkpoints(&world).await), (5, 3), "{report:#?}");
-    let after = world.run(Ask::Stop, Trouble::default()).await;
-    assert!(is_saved(&after), "{after:#?}");
+    let after = world.saves(Ask::Stop).await;
     // After a minute: deleted snapshots stay listed for a moment.
     assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
     assert_eq!(checkpoints(&world).await, 0, "{after:#?}");
@@ -44,17 +43,16 @@ async fn only_the_last_ones_stay_and_none_after_the_save() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_crash_the_volume_wins_over_its_checkpoint() {
-    let world = world(Past::New, FRESH).await;
+    let world = World::with_past(Past::New, FRESH).await;
     world.run(asked(1, true), Trouble::default()).await;
     world.cut_power().await;
-    let after = world.run(Ask::Session(3), Trouble::default()).await;
-    assert!(is_saved(&after), "{after:#?}");
+    let after = world.saves(Ask::Session(3)).await;
     assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_something_else_keeps_the_volume_and_the_way_out_works() {
-    let world = world(Past::New, FRESH).await;
+    let world = World::with_past(Past::New, FRESH).await;
     let (report, ()) = tokio::join!(
         world.run(Ask::Session(2), Trouble::default()),
         exchange_the_snapshot(&world)
@@ -68,8 +66,7 @@ async fn a_snapshot_of_something_else_keeps_the_volume_and_the_way_out_works() {
     let way = format!("xdrive connect demo --from {}", volumes[0].id);
     assert_eq!(stuck.commands(&drive()), [way]);
     let head = volumes[0].id.to_string().parse().unwrap();
-    let after = world.run(Ask::From(head, 3), Trouble::default()).await;
-    assert!(is_saved(&after), "{after:#?}");
+    let after = world.saves(Ask::From(head, 3)).await;
     assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
 }
 

@@ -4,9 +4,10 @@
 use xdrive::drive::plan::Step;
 use xdrive::drive::{Event, Outcome};
 
-use super::{Past, goes_on, world};
+use super::goes_on;
+use harness::simulation::life::{Life, Past};
 use harness::simulation::wire::{Calls, Fault};
-use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World, drive};
+use harness::simulation::{Ask, FRESH, STALE, Staleness, Trouble, World, drive};
 
 async fn snapshots(world: &World) -> Vec<String> {
     let listed = world.truth.snapshots(&drive()).await.unwrap();
@@ -15,57 +16,45 @@ async fn snapshots(world: &World) -> Vec<String> {
     ids
 }
 
-/// A session that saves nothing, in trouble, and then a next run.
-async fn survives(past: &World, trouble: &Trouble, next: Ask) -> RunReport {
-    let world = past.copy();
-    let before = snapshots(&world).await;
-    let report = world.run(Ask::Discard(2), trouble.clone()).await;
+/// A session of a saved drive that saves nothing, after which nothing but the drive's snapshots is left.
+async fn life(stale: Staleness) -> Life {
+    let world = World::with_past(Past::Saved, stale).await;
+    let life = Life::new(world, Ask::Discard(2)).await;
+    let report = &life.undisturbed;
+    let outcome = report.outcome.as_ref();
+    assert!(
+        matches!(outcome, Some(Outcome::Unwound { .. })),
+        "{report:#?}"
+    );
+    survives(&life, &Trouble::default(), Ask::Stop).await;
+    life
+}
+
+/// Repeats it in trouble, and then a next run.
+async fn survives(life: &Life, trouble: &Trouble, next: Ask) {
+    let before = snapshots(&life.past).await;
+    let (world, report) = life.again(trouble).await;
     assert_eq!(snapshots(&world).await, before, "{trouble:?}: {report:#?}");
     let after = goes_on(&world, &report, trouble, next.clone()).await;
     if let Ask::Stop = next {
         assert_eq!(snapshots(&world).await, before, "{after:#?}");
     }
-    report
-}
-
-/// An undisturbed one, after which nothing but those snapshots is left.
-async fn undisturbed(past: &World) -> RunReport {
-    let world = past.copy();
-    let before = snapshots(&world).await;
-    let report = world.run(Ask::Discard(2), Trouble::default()).await;
-    let outcome = &report.outcome;
-    assert!(
-        matches!(outcome, Some(Outcome::Unwound { .. })),
-        "{report:#?}"
-    );
-    assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
-    assert_eq!(snapshots(&world).await, before);
-    report
 }
 
 async fn at_every(calls: Calls, fault: Fault, stale: Staleness) -> usize {
-    let world = world(Past::Saved, stale).await;
-    let report = undisturbed(&world).await;
-    let count = match calls {
-        Calls::Changes => report.changes,
-        Calls::Looks => report.looks,
-    };
-    for call in 1..=count {
+    let life = life(stale).await;
+    for trouble in life.each_failing(calls, fault) {
         for next in [Ask::Session(3), Ask::Stop] {
-            let trouble = Trouble {
-                fault: Some((calls, call, fault)),
-                ..Trouble::default()
-            };
-            survives(&world, &trouble, next).await;
+            survives(&life, &trouble, next).await;
         }
     }
-    count
+    life.undisturbed.count(calls)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_saves_nothing_leaves_the_snapshots_that_were_there() {
     for stale in [FRESH, STALE] {
-        let report = undisturbed(&world(Past::Saved, stale).await).await;
+        let report = life(stale).await.undisturbed;
         let never = |event: &Event| {
             let Event::Started(step) = event else {
                 return false;
@@ -82,7 +71,7 @@ async fn a_session_that_saves_nothing_leaves_the_snapshots_that_were_there() {
 #[tokio::test(start_paused = true)]
 async fn a_drive_that_is_not_wholly_saved_is_left_alone() {
     for past in [Past::New, Past::Alive, Past::Crashed] {
-        let world = world(past, FRESH).await;
+        let world = World::with_past(past, FRESH).await;
         let report = world.run(Ask::Discard(2), Trouble::default()).await;
         let outcome = report.outcome.as_ref();
         assert!(
@@ -127,13 +116,12 @@ async fn every_look_of_one_may_fail() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_at_any_moment_of_one_leaves_nothing() {
-    let world = world(Past::Saved, FRESH).await;
-    let moments = undisturbed(&world).await.events.len();
-    for moment in 1..=moments {
+    let life = life(FRESH).await;
+    for moment in 1..=life.undisturbed.events.len() {
         let trouble = Trouble {
             interrupts: vec![moment],
             ..Trouble::default()
         };
-        survives(&world, &trouble, Ask::Session(3)).await;
+        survives(&life, &trouble, Ask::Session(3)).await;
     }
 }

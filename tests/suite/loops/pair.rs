@@ -6,7 +6,7 @@ use std::time::Duration;
 use xdrive::drive::Outcome;
 use xdrive::drive::stuck::Head;
 
-use super::{PASTS, Past, is_saved, world};
+use harness::simulation::life::Past;
 use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World, drive};
 
 /// Two sessions, the second so many milliseconds after the first.
@@ -21,7 +21,7 @@ async fn race(past: &World, later: u64) -> [RunReport; 2] {
     let after = world.run(Ask::Session(4), Trouble::default()).await;
     let problems = world.problems().await;
     assert!(
-        is_saved(&after) && problems.is_empty(),
+        after.is_saved() && problems.is_empty(),
         "{later} ms: {problems:#?}\n{first:#?}\n{second:#?}\n{after:#?}"
     );
     [first, second]
@@ -29,11 +29,11 @@ async fn race(past: &World, later: u64) -> [RunReport; 2] {
 
 async fn races(stale: Staleness, offsets: &[u64]) -> usize {
     let mut cases = 0;
-    for past in PASTS {
-        let world = world(past, stale).await;
+    for past in Past::ALL {
+        let world = World::with_past(past, stale).await;
         for later in offsets {
             let reports = race(&world, *later).await;
-            let winners = reports.iter().filter(|report| is_saved(report)).count();
+            let winners = reports.iter().filter(|report| report.is_saved()).count();
             let losers = reports
                 .iter()
                 .filter(|report| matches!(report.outcome, Some(Outcome::Busy(_))))
@@ -64,8 +64,8 @@ async fn two_sessions_at_once_never_fork_the_drive_while_lists_are_stale() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_from_elsewhere_meets_a_session_at_any_moment() {
     let mut cases = 0;
-    for past in PASTS {
-        let past = world(past, FRESH).await;
+    for past in Past::ALL {
+        let past = World::with_past(past, FRESH).await;
         for later in [0, 20, 60, 100, 150, 220, 300] {
             let world = past.copy();
             let stop = async {
@@ -77,7 +77,7 @@ async fn a_stop_from_elsewhere_meets_a_session_at_any_moment() {
             let after = world.run(Ask::Stop, Trouble::default()).await;
             let problems = world.problems().await;
             assert!(
-                is_saved(&after) && problems.is_empty(),
+                after.is_saved() && problems.is_empty(),
                 "{later} ms: {problems:#?}\n{session:#?}\n{stop:#?}\n{after:#?}"
             );
             cases += 1;
@@ -88,9 +88,8 @@ async fn a_stop_from_elsewhere_meets_a_session_at_any_moment() {
 
 #[tokio::test(start_paused = true)]
 async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
-    let world = world(Past::Saved, FRESH).await;
-    let report = world.run(Ask::Session(2), Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    let world = World::with_past(Past::Saved, FRESH).await;
+    world.saves(Ask::Session(2)).await;
     let older = world
         .truth
         .snapshots(&drive())
@@ -101,10 +100,7 @@ async fn going_back_to_an_older_snapshot_keeps_the_newer_one_as_a_fork() {
         .unwrap();
     // `--from` leaves note 2 behind on purpose.
     world.hidden().acknowledged.remove(&2);
-    let report = world
-        .run(Ask::From(Head::Snapshot(older.id), 3), Trouble::default())
-        .await;
-    assert!(is_saved(&report), "{report:#?}");
+    let report = world.saves(Ask::From(Head::Snapshot(older.id), 3)).await;
     assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
     let forks = world
         .truth

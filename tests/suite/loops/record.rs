@@ -5,16 +5,15 @@ use xdrive::drive::stuck::Head;
 use xdrive::drive::tags::{Leaving, Record, Settings};
 use xdrive::ec2::Arch;
 
-use super::{Past, is_saved, world};
-use harness::simulation::{Ask, FRESH, Trouble, drive};
+use harness::simulation::life::Past;
+use harness::simulation::{Ask, FRESH, World, drive};
 
 #[tokio::test(start_paused = true)]
 async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_architecture_on_the_drive()
  {
     for past in [Past::New, Past::Saved, Past::Crashed] {
-        let world = world(past, FRESH).await;
-        let report = world.run(Ask::Session(2), Trouble::default()).await;
-        assert!(is_saved(&report), "{report:#?}");
+        let world = World::with_past(past, FRESH).await;
+        world.saves(Ask::Session(2)).await;
         let name = drive();
         let instances = world.truth.instances(&name).await.unwrap();
         let instance = instances.iter().max_by_key(|it| it.launched).unwrap();
@@ -30,14 +29,12 @@ async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_archit
 #[tokio::test(start_paused = true)]
 async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_there_before() {
     for past in [Past::New, Past::Saved, Past::Crashed, Past::Alive] {
-        let world = world(past, FRESH).await;
+        let world = World::with_past(past, FRESH).await;
         let requirements: Requirements = "m5.large,t3.medium".parse().unwrap();
         *world.settings.borrow_mut() = Settings::new(Some("busybox"), Some(&requirements), None);
-        let report = world.run(Ask::Session(2), Trouble::default()).await;
-        assert!(is_saved(&report), "{report:#?}");
+        world.saves(Ask::Session(2)).await;
         *world.settings.borrow_mut() = Settings::default();
-        let report = world.run(Ask::Session(3), Trouble::default()).await;
-        assert!(is_saved(&report), "{report:#?}");
+        world.saves(Ask::Session(3)).await;
         let snapshots = world.truth.snapshots(&drive()).await.unwrap();
         let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
         let own = Settings::read(&newest.tags);
@@ -49,7 +46,7 @@ async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_th
 
 #[tokio::test(start_paused = true)]
 async fn the_price_of_a_former_host_does_not_stay() {
-    let world = world(Past::Crashed, FRESH).await;
+    let world = World::with_past(Past::Crashed, FRESH).await;
     let volumes = world.truth.volumes(&drive()).await.unwrap();
     let volume = volumes
         .iter()
@@ -57,8 +54,7 @@ async fn the_price_of_a_former_host_does_not_stay() {
     let spot = [("xdrive:price".to_owned(), "0.5".to_owned())].into();
     let volume = &volume.unwrap().id;
     world.truth.tag(volume.as_str(), &spot).await.unwrap();
-    let report = world.run(Ask::Session(2), Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    world.saves(Ask::Session(2)).await;
     let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let newest = snapshots.iter().max_by_key(|it| it.started).unwrap();
     let record = Record::read(&newest.tags);
@@ -68,9 +64,8 @@ async fn the_price_of_a_former_host_does_not_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn what_once_came_by_a_rename_is_not_renamed_any_more_as_a_fork() {
-    let world = world(Past::Saved, FRESH).await;
-    let report = world.run(Ask::Session(2), Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    let world = World::with_past(Past::Saved, FRESH).await;
+    world.saves(Ask::Session(2)).await;
     let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let renamed = [("xdrive:renaming".to_owned(), "demo".to_owned())].into();
     for snapshot in &snapshots {
@@ -82,8 +77,7 @@ async fn what_once_came_by_a_rename_is_not_renamed_any_more_as_a_fork() {
     }
     let oldest = snapshots.into_iter().min_by_key(|it| it.started).unwrap();
     let from = Ask::From(Head::Snapshot(oldest.id), 3);
-    let report = world.run(from, Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    world.saves(from).await;
     let forks = world
         .truth
         .snapshots(&"demo.fork-1".parse().unwrap())

@@ -9,7 +9,7 @@ use xdrive::drive::{Event, Outcome};
 use xdrive::ec2::SnapshotState;
 use xdrive::local::Fault;
 
-use super::{Past, is_saved, world};
+use harness::simulation::life::Past;
 use harness::simulation::wire::{Calls, Fault as Trial};
 use harness::simulation::{Ask, FRESH, RunReport, Trouble, World, drive};
 
@@ -29,18 +29,18 @@ async fn break_snapshots(world: &World, count: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_fails_twice_is_taken_a_third_time() {
-    let world = world(Past::New, FRESH).await;
+    let world = World::with_past(Past::New, FRESH).await;
     let (report, ()) = tokio::join!(
         world.run(Ask::Session(2), Trouble::default()),
         break_snapshots(&world, 2)
     );
-    assert!(is_saved(&report), "{report:#?}");
+    assert!(report.is_saved(), "{report:#?}");
     assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
-    let world = world(Past::New, FRESH).await;
+    let world = World::with_past(Past::New, FRESH).await;
     let (report, ()) = tokio::join!(
         world.run(Ask::Session(2), Trouble::default()),
         break_snapshots(&world, 3)
@@ -53,14 +53,13 @@ async fn a_snapshot_that_always_fails_leaves_the_volume_and_says_so() {
     let command = format!("xdrive connect demo --from {}", volumes[0].id);
     assert_eq!(stuck.commands(&drive()), [command]);
     // The next run has three tries of its own.
-    let report = world.run(Ask::Session(3), Trouble::default()).await;
-    assert!(is_saved(&report), "{report:#?}");
+    let report = world.saves(Ask::Session(3)).await;
     assert_eq!(world.problems().await, Vec::<String>::new(), "{report:#?}");
 }
 
 /// How many instances a session of a saved drive launches if they boot so; and its world and run.
 async fn launched(boots: &str) -> (usize, World, RunReport) {
-    let mut world = world(Past::Saved, FRESH).await;
+    let mut world = World::with_past(Past::Saved, FRESH).await;
     world.hurry();
     let before = world.truth.instances(&drive()).await.unwrap().len();
     world.set(&format!("[boots]\n\"t3.medium\" = {{ {boots} }}\n"));
@@ -84,7 +83,7 @@ fn hosts_were_waited_for(report: &RunReport, seconds: std::ops::Range<u64>) {
 #[tokio::test(start_paused = true)]
 async fn a_slow_boot_is_waited_for() {
     let (launched, world, report) = launched("seconds = 5").await;
-    assert!(is_saved(&report), "{report:#?}");
+    assert!(report.is_saved(), "{report:#?}");
     assert_eq!(launched, 1, "{:#?}", report.events);
     let initializing = report.events.iter().filter_map(|event| match event {
         Event::Checks { checks, .. } => Some(checks.are_initializing()),
@@ -104,8 +103,7 @@ async fn a_host_whose_status_checks_fail_is_not_waited_for_longer() {
     assert_eq!(launched, 3, "{:#?}", report.events);
     hosts_were_waited_for(&report, 2..5);
     world.set("");
-    let after = world.run(Ask::Session(3), Trouble::default()).await;
-    assert!(is_saved(&after), "{after:#?}");
+    let after = world.saves(Ask::Session(3)).await;
     assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
 }
 
@@ -124,7 +122,7 @@ async fn a_host_that_boots_for_ever_is_given_up_in_the_end() {
 #[tokio::test(start_paused = true)]
 async fn no_capacity_anywhere_leaves_everything_as_it_was() {
     for past in [Past::New, Past::Saved, Past::Crashed] {
-        let world = world(past, FRESH).await;
+        let world = World::with_past(past, FRESH).await;
         world
             .local()
             .plant(Fault::no_capacity("t3.medium", 1))
@@ -141,15 +139,14 @@ async fn no_capacity_anywhere_leaves_everything_as_it_was() {
             matches!(failure.also.as_deref(), Some(Outcome::Unwound { .. })),
             "{report:#?}"
         );
-        let after = world.run(Ask::Session(3), Trouble::default()).await;
-        assert!(is_saved(&after), "{after:#?}");
+        let after = world.saves(Ask::Session(3)).await;
         assert_eq!(world.problems().await, Vec::<String>::new(), "{after:#?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_instance_whose_launch_lost_its_answer_is_replaced_after_its_end() {
-    let mut world = world(Past::Saved, FRESH).await;
+    let mut world = World::with_past(Past::Saved, FRESH).await;
     world.hurry();
     world.set("[boots]\n\"t3.medium\" = { seconds = 1, fails = true }\n");
     let trouble = Trouble {

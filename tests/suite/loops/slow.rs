@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use xdrive::drive::Event;
 
-use super::{PASTS, is_saved, world};
-use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, drive};
+use harness::simulation::life::Past;
+use harness::simulation::{Ask, FRESH, RunReport, STALE, Staleness, Trouble, World, drive};
 
 /// From every past one session with every answer that slow; then a stop.
 async fn ends(slow: Duration, stale: Staleness) {
@@ -14,12 +14,12 @@ async fn ends(slow: Duration, stale: Staleness) {
         slow,
         ..Trouble::default()
     };
-    for past in PASTS {
+    for past in Past::ALL {
         for ask in [Ask::Session(2), Ask::Stop] {
-            let world = world(past, stale).await;
+            let world = World::with_past(past, stale).await;
             let report = world.run(ask.clone(), trouble.clone()).await;
             assert!(
-                is_saved(&report),
+                report.is_saved(),
                 "{slow:?}, {past:?}, {ask:?}: {report:#?}"
             );
             assert!(in_vain(&report).is_empty(), "{:#?}", in_vain(&report));
@@ -55,7 +55,7 @@ async fn a_session_ends_where_calls_are_slow_and_lists_are_old() {
 
 #[tokio::test(start_paused = true)]
 async fn superseded_checkpoints_go_where_calls_are_slow() {
-    let world = world(super::Past::Saved, FRESH).await;
+    let world = World::with_past(Past::Saved, FRESH).await;
     let ask = Ask::Checkpoints {
         note: 2,
         times: 4,
@@ -66,7 +66,7 @@ async fn superseded_checkpoints_go_where_calls_are_slow() {
         ..Trouble::default()
     };
     let report = world.run(ask, trouble).await;
-    assert!(is_saved(&report), "{report:#?}");
+    assert!(report.is_saved(), "{report:#?}");
     let snapshots = world.truth.snapshots(&drive()).await.unwrap();
     let left = snapshots
         .iter()

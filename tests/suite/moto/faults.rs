@@ -22,8 +22,9 @@ use std::os::fd::OwnedFd;
 use super::server::{Moto, again, inside, is_inside};
 use harness::faults::proxy::{Asked, Fate};
 use harness::pace::Pace;
-use harness::simulation::wire::{Fault, WAYS};
-use world::{Ended, World};
+use harness::simulation::life::{Ended, Tally, ways_of};
+use harness::simulation::wire::{Calls, Fault, WAYS};
+use world::World;
 
 /// How many cases a bounded run takes.
 const BOUND: usize = 12;
@@ -105,16 +106,6 @@ enum Past {
     Saved,
 }
 
-/// The results of one way to fail, over all calls.
-#[derive(Default)]
-struct Row {
-    cases: usize,
-    saved: usize,
-    bare: usize,
-    named: usize,
-    broken: usize,
-}
-
 async fn every_call(world: &mut World) {
     let mut cases = Vec::new();
     for past in [Past::New, Past::Saved] {
@@ -124,19 +115,20 @@ async fn every_call(world: &mut World) {
         for action in calls {
             let number = seen.entry(action.clone()).or_default();
             *number += 1;
-            let asked = Asked::new(&action);
-            for (way, (_, fault)) in WAYS.iter().enumerate() {
-                let meets = !asked.only_looks() || fault.happens_to_looks() && *number <= LOOKS;
-                if meets {
-                    cases.push((past, action.clone(), *number, way));
-                }
+            let calls = if Asked::new(&action).only_looks() {
+                Calls::Looks
+            } else {
+                Calls::Changes
+            };
+            if calls == Calls::Looks && *number > LOOKS {
+                continue;
             }
+            cases.extend(ways_of(calls).map(|way| (past, action.clone(), *number, way)));
         }
     }
     let mut pace = Pace::new(BOUND, 1).unwrap();
     let all = cases.len();
-    let mut rows: [Row; WAYS.len()] = std::array::from_fn(|_| Row::default());
-    let mut problems = Vec::new();
+    let mut tally = Tally::default();
     for (past, action, number, way) in in_turn(pace.choose(cases)) {
         if pace.check().is_err() {
             break;
@@ -144,16 +136,16 @@ async fn every_call(world: &mut World) {
         let (name, fault) = WAYS[way];
         world.come_to(past).await;
         let (ended, broken) = one(world, &action, number, fault).await;
-        rows[way].add(&ended, &broken);
         if !broken.is_empty() {
             world.forget();
         }
-        problems.extend(broken.into_iter().map(|problem| {
+        let broken = broken.into_iter().map(|problem| {
             format!("{past:?}, {action} {number} is {name}: {problem}; it ended as {ended:?}")
-        }));
+        });
+        tally.add(way, &ended, broken);
     }
-    print(&rows, all);
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    let broken = tally.print(all);
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 /// The cases in turn: a new drive's case leaves a saved drive, with which others begin, so some of
@@ -216,31 +208,4 @@ fn fate(asked: &Asked, fault: Fault) -> Fate {
         Fault::Refused(status, code) => Fate::Refused(status, code, "on purpose"),
         Fault::KilledBefore | Fault::KilledAfter => panic!("nobody is killed here"),
     }
-}
-
-impl Row {
-    fn add(&mut self, ended: &Ended, broken: &[String]) {
-        self.cases += 1;
-        let count = match ended {
-            _ if !broken.is_empty() => &mut self.broken,
-            Ended::Saved => &mut self.saved,
-            Ended::Failed { left: false, .. } => &mut self.bare,
-            Ended::Failed { left: true, .. } => &mut self.named,
-        };
-        *count += 1;
-    }
-}
-
-fn print(rows: &[Row], all: usize) {
-    println!(
-        "a call is                 cases  saved at once  failed, bare  left and named  broken"
-    );
-    for ((name, _), row) in WAYS.iter().zip(rows) {
-        println!(
-            "{name:24}  {:5}  {:13}  {:12}  {:14}  {:6}",
-            row.cases, row.saved, row.bare, row.named, row.broken
-        );
-    }
-    let done: usize = rows.iter().map(|row| row.cases).sum();
-    println!("{done} of {all} cases, each saved by the next run");
 }

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use super::world::{Ended, World};
+use super::world::World;
 use super::{Past, test};
 use harness::faults::proxy::Fate;
+use harness::simulation::life::Ended;
 
 #[test]
 #[ignore = "needs python3 with moto"]

@@ -21,6 +21,7 @@ use crate::folder::{Folder, Served};
 use harness::DEADLINE;
 use harness::faults::proxy::{Asked, FaultProxy};
 use harness::simulation::host::{PaperHosts, wanted};
+use harness::simulation::life::Ended;
 use harness::simulation::{Hidden, drive};
 
 /// At moto, the id of the session's key, whose calls meet faults, and of the test's own key.
@@ -29,17 +30,6 @@ const OBSERVER_KEY: &str = "AKIAI44QH8DHBEXAMPLE";
 
 /// How old the folder's lists are, and its reads by id.
 const OLD: (u64, u64) = (60, 30);
-
-/// How a session ended.
-#[derive(Debug)]
-pub(super) enum Ended {
-    Saved,
-    /// Not saved; its output, and whether it named anything but snapshots.
-    Failed {
-        reported: String,
-        left: bool,
-    },
-}
 
 /// The EC2s of the cases, one after the other.
 pub(super) struct World {
@@ -158,13 +148,13 @@ impl World {
         let goal = Goal::Ready { from: None };
         let outcome = Box::pin(reconciler.run(goal, &mut interrupted)).await;
         let Outcome::Ready { volume, .. } = &outcome else {
-            return summarize(&outcome);
+            return Ended::new(&outcome);
         };
         self.write(process, volume.as_str()).await;
         let goal = Goal::Saved {
             even_if_used: false,
         };
-        summarize(&Box::pin(reconciler.run(goal, &mut interrupted)).await)
+        Ended::new(&Box::pin(reconciler.run(goal, &mut interrupted)).await)
     }
 
     /// A user writes a note and syncs it. A drive that is ready has one instance.
@@ -242,17 +232,6 @@ impl World {
         }
         problems.extend(hidden.broken.iter().cloned());
         problems
-    }
-}
-
-fn summarize(outcome: &Outcome) -> Ended {
-    if matches!(outcome, Outcome::Saved { .. }) {
-        return Ended::Saved;
-    }
-    let reported = format!("{outcome:?}");
-    Ended::Failed {
-        left: reported.contains("Instance(") || reported.contains("Volume("),
-        reported,
     }
 }
 
