@@ -39,7 +39,6 @@ pub use image::{image_with, small_image};
 pub use leaks::leaks;
 pub use pty::Pty;
 pub use python::python;
-pub use server::ServedFolder;
 
 /// How long anything that should happen at once may take: on a machine with four times as much work
 /// as processors, what takes a second alone took up to twenty.

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use harness::ServedFolder;
+use crate::session::served::ServedSite;
 use harness::python;
 
 /// Runs `script` of this folder with the environment that `xdrive local env` prints, and no other.
@@ -33,10 +33,10 @@ pub(crate) fn run(python: &Path, script: &str, environment: &str) -> Output {
 #[test]
 #[ignore = "needs python3 with boto3"]
 fn boto3_lives_a_whole_life() {
-    live(&mut ServedFolder::start());
+    live(&mut ServedSite::paper(""));
 }
 
-fn live(served: &mut ServedFolder) {
+fn live(served: &mut ServedSite) {
     let python = python("boto3");
     let environment = String::from_utf8(served.environment().stdout).unwrap();
     let output = run(&python, "life.py", &environment);

@@ -12,8 +12,8 @@ use xdrive::local::Settings;
 use xdrive::local::wire::{EnvironmentError, Server, environment};
 
 use crate::folder::{Folder, Served};
+use crate::session::served::ServedSite;
 use harness::DEADLINE;
-use harness::ServedFolder;
 
 const QUESTION: &str = "Action=DescribeVolumes&Version=2016-11-15";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -247,7 +247,7 @@ async fn a_folder_is_served_once_and_a_taken_port_is_named() {
 #[test]
 fn the_program_serves_until_it_is_asked_to_end() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut served = ServedFolder::start();
+        let mut served = ServedSite::paper("");
         assert!(
             served.url().starts_with("http://127.0.0.1:"),
             "{}",
@@ -265,13 +265,13 @@ fn the_program_serves_until_it_is_asked_to_end() {
 
 #[test]
 fn a_killed_program_leaves_no_environment_behind() {
-    let mut served = ServedFolder::start();
+    let mut served = ServedSite::paper("");
     assert_eq!(served.end(Signal::KILL).code(), None);
     no_environment(&served);
 }
 
 /// Checks that `xdrive local env` fails with a hint.
-fn no_environment(served: &ServedFolder) {
+fn no_environment(served: &ServedSite) {
     let environment = served.environment();
     assert_eq!(environment.status.code(), Some(69), "{environment:?}");
     assert_eq!(environment.stdout, b"");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use aws_credential_types::Credentials;
 use aws_sdk_ec2::config::{BehaviorVersion, Region};
-use aws_sdk_ec2::types::{InstanceStateName, SnapshotState};
+use aws_sdk_ec2::types::{InstanceStateName, Reservation, SnapshotState};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use xdrive::local::Local;
@@ -189,19 +189,11 @@ impl Site {
     /// Interrupts the only running instance, so long from now.
     pub(crate) fn interrupt(&self, after: Duration) -> anyhow::Result<()> {
         let local = open(&self.dir())?;
-        let answer = self
-            .runtime
-            .block_on(self.ec2.describe_instances().send())?;
-        let running = answer
-            .reservations()
+        let instances = self.runtime.block_on(self.instances())?;
+        let running = instances
             .iter()
-            .flat_map(aws_sdk_ec2::types::Reservation::instances)
-            .find(|instance| {
-                let state = instance.state().and_then(|state| state.name());
-                state == Some(&InstanceStateName::Running)
-            });
-        let running = running.and_then(|instance| instance.instance_id());
-        local.interrupt(running.context("no instance runs")?, after)?;
+            .find(|(_, state)| *state == Some(InstanceStateName::Running));
+        local.interrupt(&running.context("no instance runs")?.0, after)?;
         Ok(())
     }
 
@@ -225,17 +217,26 @@ impl Site {
 
     /// Whether an instance is pending, running or shutting down.
     pub(crate) fn is_running(&self) -> anyhow::Result<bool> {
-        let answer = self
-            .runtime
-            .block_on(self.ec2.describe_instances().send())?;
-        Ok(answer
+        let instances = self.runtime.block_on(self.instances())?;
+        Ok(instances
+            .iter()
+            .any(|(_, state)| *state != Some(InstanceStateName::Terminated)))
+    }
+
+    /// The id and the state of every instance.
+    async fn instances(&self) -> anyhow::Result<Vec<(String, Option<InstanceStateName>)>> {
+        let answer = self.ec2.describe_instances().send().await?;
+        let instances = answer
             .reservations()
             .iter()
-            .flat_map(aws_sdk_ec2::types::Reservation::instances)
-            .any(|instance| {
+            .flat_map(Reservation::instances);
+        Ok(instances
+            .map(|instance| {
                 let state = instance.state().and_then(|state| state.name());
-                state != Some(&InstanceStateName::Terminated)
-            }))
+                let id = instance.instance_id().unwrap_or_default();
+                (id.to_owned(), state.cloned())
+            })
+            .collect())
     }
 
     /// Lists the resources that are left in the EC2: instances, volumes, snapshots that are not
@@ -243,15 +244,9 @@ impl Site {
     pub(crate) fn billed(&self) -> anyhow::Result<Vec<String>> {
         let mut left = Vec::new();
         self.runtime.block_on(async {
-            let answer = self.ec2.describe_instances().send().await?;
-            for instance in answer
-                .reservations()
-                .iter()
-                .flat_map(aws_sdk_ec2::types::Reservation::instances)
-            {
-                let state = instance.state().and_then(|state| state.name());
-                if state != Some(&InstanceStateName::Terminated) {
-                    left.push(format!("{:?} {state:?}", instance.instance_id()));
+            for (id, state) in self.instances().await? {
+                if state != Some(InstanceStateName::Terminated) {
+                    left.push(format!("{id} {state:?}"));
                 }
             }
             for volume in self.ec2.describe_volumes().send().await?.volumes() {

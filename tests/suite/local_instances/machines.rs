@@ -187,7 +187,7 @@ pub(crate) fn until(what: &str, done: impl FnMut() -> bool) {
     eventually_within(DEADLINE, || what.to_owned(), done);
 }
 
-pub(super) fn succeed(command: &mut Command) {
+pub(crate) fn succeed(command: &mut Command) {
     let status = command.status().unwrap();
     assert!(status.success(), "{command:?}: {status}");
 }

@@ -4,7 +4,8 @@ use std::process::Output;
 
 use super::server::Moto;
 use crate::boto;
-use harness::{ServedFolder, python};
+use crate::session::served::ServedSite;
+use harness::python;
 
 /// The lines in which the two differ: moto's and the folder's, which AWS agrees with.
 const DIFFERENT: [(&str, &str); 5] = [
@@ -45,7 +46,7 @@ fn rules_of_groups_are_the_same_in_both_clouds() {
     // The name that boto3 knows the region by.
     ask.arg(script).env("AWS_DEFAULT_REGION", "us-east-1");
     let printed = lines(ask.output().unwrap());
-    let served = ServedFolder::start();
+    let served = ServedSite::paper("");
     let environment = String::from_utf8(served.environment().stdout).unwrap();
     let mut expected = printed;
     for (moto, folder) in DIFFERENT {

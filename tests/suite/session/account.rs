@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use super::served::ServedSite;
 use harness::home::PATH;
-use harness::{ServedFolder, write_script};
+use harness::write_script;
 
 /// A credential process that logs each run in `log`, and prints the keys in `environment`.
 fn program(log: &str, environment: &str) -> String {
@@ -17,7 +18,7 @@ fn program(log: &str, environment: &str) -> String {
 
 #[test]
 fn a_program_that_fetches_credentials_runs_once_a_command() {
-    let served = ServedFolder::start();
+    let served = ServedSite::paper("");
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (log, fetch, config) = (path("log"), path("fetch"), path("config"));

@@ -1,12 +1,13 @@
 //! The settings of AWS's tools, in every variable and key, with every odd value: none ends in a panic.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use harness::ServedFolder;
+use super::served::ServedSite;
 use harness::home::PATH;
 
 /// The variables that AWS's tools read.
@@ -118,35 +119,30 @@ const VALUES: [&str; 4] = ["", "legacy", " gr\u{fc}n://\t;#[=", "{LONG}"];
 
 /// A user whose only account is a paper EC2.
 struct User {
-    served: ServedFolder,
-    folder: tempfile::TempDir,
+    served: ServedSite,
 }
 
 impl User {
     fn new() -> Self {
         let user = Self {
-            served: ServedFolder::start(),
-            folder: tempfile::tempdir().unwrap(),
+            served: ServedSite::paper(""),
         };
         fs::write(user.config(), user.profile("")).unwrap();
         user
     }
 
-    fn config(&self) -> std::path::PathBuf {
-        self.folder.path().join("config")
+    fn path(&self, name: &str) -> PathBuf {
+        self.served.site.path(name)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path("config")
     }
 
     /// A profile with keys and all that is needed, but for what `own` says of it.
     fn profile(&self, own: &str) -> String {
-        let environment = String::from_utf8(self.served.environment().stdout).unwrap();
-        let value = |name: &str| {
-            let line = environment
-                .lines()
-                .find(|line| line.contains(name))
-                .unwrap();
-            let value = line.split_once('=').unwrap().1;
-            value.trim_matches(['\'', '"']).to_owned()
-        };
+        let variables = BTreeMap::from_iter(self.served.variables());
+        let value = |name: &str| variables[name].clone();
         let keys = [
             ("region", "us-east-1".to_owned()),
             ("endpoint_url", self.served.url().to_owned()),
@@ -164,7 +160,7 @@ impl User {
             .arg("list")
             .env_clear()
             .env("PATH", PATH)
-            .env("HOME", self.folder.path())
+            .env("HOME", self.path(""))
             .env("AWS_CONFIG_FILE", config)
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .envs(variables.iter().copied())
@@ -174,7 +170,7 @@ impl User {
 
     /// Checks how a list ends with the profile or variables: with this code and, if it fails, a text.
     fn ends(&self, own: &str, variables: &[(&str, &str)], code: i32, text: &str) {
-        let config = self.folder.path().join("own");
+        let config = self.path("own");
         fs::write(&config, self.profile(own)).unwrap();
         let variables: Vec<_> = variables
             .iter()
@@ -217,9 +213,9 @@ fn no_value_of_any_variable_or_key_ends_in_a_panic() {
         .collect();
     let role = "[profile by role]\nregion = us-east-1\nrole_arn = arn:aws:iam::1:role/a\n\
                 source_profile = default\n";
-    let with_role = user.folder.path().join("with role");
+    let with_role = user.path("with role");
     fs::write(&with_role, user.profile("") + role).unwrap();
-    let bare = user.folder.path().join("bare");
+    let bare = user.path("bare");
     fs::write(
         &bare,
         format!(
@@ -249,7 +245,7 @@ fn no_value_of_any_variable_or_key_ends_in_a_panic() {
             }
         }
         for (number, key) in KEYS.into_iter().enumerate() {
-            let config = user.folder.path().join(format!("{number}-{}", cases.len()));
+            let config = user.path(&format!("{number}-{}", cases.len()));
             let line = [key.as_bytes(), b" = ", value.as_encoded_bytes()].concat();
             let line = String::from_utf8_lossy(&line).into_owned();
             fs::write(&config, user.profile(&line)).unwrap();
@@ -351,7 +347,7 @@ fn a_setting_that_is_wrong_is_named() {
 fn a_profile_with_spaces_and_keys_as_the_aws_cli_reads_them() {
     let user = User::new();
     let profile = user.profile("");
-    let config = user.folder.path().join("spaces");
+    let config = user.path("spaces");
     let indented = profile
         .replace("[default]", "[profile 'my dev']")
         .replace('\n', "\n  ");
@@ -360,7 +356,7 @@ fn a_profile_with_spaces_and_keys_as_the_aws_cli_reads_them() {
     assert!(output.status.success(), "{output:?}");
     let keys = profile.replace("[default]", "[my dev]");
     fs::write(&config, keys).unwrap();
-    let none = user.folder.path().join("none");
+    let none = user.path("none");
     let variables = [
         ("AWS_PROFILE", OsStr::new("my dev")),
         ("AWS_SHARED_CREDENTIALS_FILE", config.as_os_str()),

@@ -53,8 +53,9 @@ fn lines_fit_a_terminal_and_a_folder_is_not_asked_for_what_only_accounts_have() 
         .prints(" ?  spot role      no spot request yet")
         .prints("`aws iam create-service-linked-role --aws-service-name \\\n")
         .prints("\n                   spot.amazonaws.com`\n");
-    let home = account.home().to_str().unwrap();
-    for line in ended.stdout.lines().filter(|line| !line.contains(home)) {
+    let home = account.home();
+    let of_home = |line: &&str| line.contains(home.to_str().unwrap());
+    for line in ended.stdout.lines().filter(|line| !of_home(line)) {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let site = paper();

@@ -53,6 +53,7 @@ mod restart;
 mod runs;
 mod saved;
 mod selftest;
+pub(crate) mod served;
 mod simulated;
 pub(crate) mod site;
 mod speed;

@@ -1,29 +1,28 @@
 //! A user with a home, and an EC2 in a folder.
 
+mod running;
+
 use std::fs;
-use std::io::Read;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use portable_pty::CommandBuilder;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use xdrive::local::Local;
 use xdrive::local::plane::Plane;
 
-use crate::folded::unfolded;
 use crate::local_instances::Mount;
 use harness::cloud::{open, plane};
 use harness::home::environment;
 use harness::{DEADLINE, Distance, Far, Pty, eventually_within, id, leaks, small_image};
 
+pub(crate) use running::{Ended, Running};
+
 /// How long a whole session may take on a busy machine.
-pub(super) const SESSION: Duration = Duration::from_mins(3);
+pub(crate) const SESSION: Duration = Duration::from_mins(3);
 
 /// A home, a state directory, an image. The test fails if anything of it is left when it is
 /// dropped.
@@ -42,22 +41,6 @@ pub(crate) struct Site {
     far: Option<Far>,
 }
 
-/// A running xdrive; killed when dropped.
-pub(super) struct Running {
-    child: Child,
-    readers: Option<[JoinHandle<Vec<u8>>; 2]>,
-    errors_file: Option<PathBuf>,
-    printed: Arc<Mutex<Vec<u8>>>,
-}
-
-/// How xdrive ended.
-#[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-}
-
 impl Site {
     pub(super) fn new() -> Self {
         Self::laptop(Arc::new(tempfile::tempdir().unwrap()), "home")
@@ -74,7 +57,7 @@ impl Site {
     }
 
     /// Makes a site whose EC2 has these settings.
-    pub(super) fn with_settings(settings: &str) -> Self {
+    pub(crate) fn with_settings(settings: &str) -> Self {
         let site = Self::new();
         site.set(settings);
         site
@@ -172,12 +155,17 @@ impl Site {
     /// xdrive with these arguments alone, and nothing on standard input.
     pub(super) fn words(&self, arguments: &[&str]) -> Command {
         let program = self.program();
-        let mut command = Command::new(&program[0]);
+        let program: Vec<&str> = program.iter().map(String::as_str).collect();
+        self.of_user(&[&program[..], arguments].concat())
+    }
+
+    /// Any program and its arguments, likewise.
+    pub(super) fn of_user(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(words[0]);
         command
-            .args(&program[1..])
             .env_clear()
             .envs(self.environment())
-            .args(arguments)
+            .args(&words[1..])
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
         command
@@ -329,172 +317,4 @@ impl Drop for Site {
         let left = leaks(&self.dir());
         assert!(panics || left.is_empty(), "left behind: {left:#?}");
     }
-}
-
-impl Running {
-    /// Starts `command`, reading its standard output and error unless they go elsewhere.
-    pub(super) fn start(command: &mut Command) -> Self {
-        command.stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let stdout = child.stdout.take().unwrap();
-        let stderr = child.stderr.take();
-        let printed = Arc::<Mutex<Vec<u8>>>::default();
-        let prints = Arc::clone(&printed);
-        let readers = Some([
-            std::thread::spawn(move || read(stdout, &prints)),
-            std::thread::spawn(move || {
-                stderr.map_or_else(Vec::new, |stderr| read(stderr, &Mutex::default()))
-            }),
-        ]);
-        Self {
-            child,
-            readers,
-            errors_file: None,
-            printed,
-        }
-    }
-
-    /// Waits until standard output has `text`.
-    pub(super) fn prints(&mut self, text: &str) {
-        let printed = || String::from_utf8_lossy(&self.printed.lock().unwrap()).into_owned();
-        eventually_within(
-            SESSION,
-            || format!("{text:?} in\n{}", printed()),
-            || printed().contains(text),
-        );
-    }
-
-    /// Waits until standard error has `text`.
-    pub(super) fn reports(&mut self, text: &str) {
-        let file = self.errors_file.clone().unwrap();
-        let report = || fs::read_to_string(&file).unwrap();
-        let child = &mut self.child;
-        eventually_within(
-            SESSION,
-            || format!("{text:?} in\n{}", report()),
-            || {
-                let found = report().contains(text);
-                let ended = child.try_wait().unwrap().is_some();
-                assert!(found || !ended || report().contains(text), "{}", report());
-                found || report().contains(text)
-            },
-        );
-    }
-
-    pub(super) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Sends `signal` until two count as insisting, not as the command's, which prints "caught" for
-    /// each: on a busy machine more than two seconds may pass in between.
-    pub(super) fn insists(&mut self, signal: Signal) {
-        let file = self.errors_file.clone().unwrap();
-        let caught = |printed: &[u8]| String::from_utf8_lossy(printed).matches("caught").count();
-        let mut seen = 0;
-        eventually_within(
-            SESSION,
-            || fs::read_to_string(&file).unwrap(),
-            || {
-                let now = caught(&self.printed.lock().unwrap());
-                if now > seen {
-                    seen = now;
-                    self.signal(signal);
-                }
-                fs::read_to_string(&file)
-                    .unwrap()
-                    .contains("container stopped")
-            },
-        );
-    }
-
-    /// Waits for the end.
-    pub(super) fn end(mut self) -> Ended {
-        let mut status = None;
-        let file = self.errors_file.take();
-        let report = || file.as_ref().map(|file| fs::read_to_string(file).unwrap());
-        let child = &mut self.child;
-        eventually_within(
-            SESSION,
-            || format!("the end of xdrive: {:?}", report()),
-            || {
-                status = child.try_wait().unwrap();
-                status.is_some()
-            },
-        );
-        let [stdout, stderr] = self.readers.take().unwrap();
-        let text = |reader: JoinHandle<Vec<u8>>| {
-            String::from_utf8_lossy(&reader.join().unwrap()).into_owned()
-        };
-        let stderr = text(stderr);
-        Ended {
-            status: status.unwrap(),
-            stdout: text(stdout),
-            stderr: report().unwrap_or(stderr),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only if it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Ended {
-    /// The end of a process whose output is all text.
-    pub(super) fn from_output(output: Output) -> Self {
-        Self {
-            status: output.status,
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// The output with each finding of `xdrive doctor` in one line.
-    pub(super) fn unfolded(mut self) -> Self {
-        self.stdout = unfolded(&self.stdout);
-        self
-    }
-
-    /// The exit code, as a shell would have it.
-    pub(super) fn code(&self) -> i32 {
-        let signal = || 128 + self.status.signal().unwrap();
-        self.status.code().unwrap_or_else(signal)
-    }
-
-    /// Checks its exit code; a failure shows its output.
-    pub(super) fn is(&self, code: i32) -> &Self {
-        assert_eq!(self.code(), code, "{}\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    /// Checks that its standard output has this text.
-    pub(super) fn prints(&self, text: &str) -> &Self {
-        assert!(
-            self.stdout.contains(text),
-            "no {text:?} in:\n{}",
-            self.stdout
-        );
-        self
-    }
-
-    /// Checks that its standard error has this text.
-    pub(super) fn reports(&self, text: &str) -> &Self {
-        assert!(
-            self.stderr.contains(text),
-            "no {text:?} in:\n{}",
-            self.stderr
-        );
-        self
-    }
-}
-
-fn read(mut from: impl Read, into: &Mutex<Vec<u8>>) -> Vec<u8> {
-    let mut buffer = [0; 4096];
-    while let length @ 1.. = from.read(&mut buffer).unwrap() {
-        into.lock().unwrap().extend_from_slice(&buffer[..length]);
-    }
-    into.lock().unwrap().clone()
 }

@@ -2,14 +2,11 @@
 
 mod wide;
 
-use std::process::Command;
-
 use xdrive::local::wire::Params;
 
+use super::served::ServedSite;
 use super::simulated::{connect, dry_run, paper};
 use super::site::Site;
-use harness::ServedFolder;
-use harness::home::PATH;
 
 /// EC2's answer about all volumes during a session of `demo` with these flags; the drive is saved
 /// then.
@@ -72,23 +69,9 @@ fn what_no_volume_can_be_is_refused_with_its_range() {
 
 #[test]
 fn a_new_drive_of_an_account_has_room_for_a_commit() {
-    let served = ServedFolder::start();
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
-    command.env_clear().env("PATH", PATH);
-    let environment = String::from_utf8(served.environment().stdout).unwrap();
-    for line in environment
-        .lines()
-        .filter_map(|line| line.strip_prefix("export "))
-    {
-        let (name, value) = line.split_once('=').unwrap();
-        command.env(name, value.trim_matches('\''));
-    }
-    let ended = command
-        .env("HOME", folder.path())
-        .args(["connect", "demo", "--dry-run"])
-        .output()
-        .unwrap();
+    let served = ServedSite::paper("");
+    let mut command = served.site.words(&["connect", "demo", "--dry-run"]);
+    let ended = command.envs(served.variables()).output().unwrap();
     let printed = String::from_utf8_lossy(&ended.stdout);
     let expected = "demo is new: an empty volume of 32 GiB, about $2.56 a month";
     assert!(printed.contains(expected), "{ended:?}");

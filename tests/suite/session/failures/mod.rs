@@ -13,11 +13,11 @@ mod routes;
 mod storms;
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use clap::Parser as _;
-use tempfile::TempDir;
 use xdrive::cli::{self, Cli, DriveCommand};
 use xdrive::clock::Clock;
 use xdrive::cloud::Cloud;
@@ -31,12 +31,11 @@ use xdrive::session;
 use xdrive::ssh::UserKey;
 use xdrive::visit::Visitor;
 
+use super::served::ServedSite;
 use super::site::{Ended, Running};
-use harness::ServedFolder;
-use harness::cloud::{left, open};
+use harness::cloud::left;
 use harness::faults::proxy::{Asked, FaultProxy};
-use harness::home::environment;
-use harness::{DEADLINE, eventually_within, program, small_image};
+use harness::{DEADLINE, eventually_within};
 
 /// The variable with the arguments of a test that runs again as xdrive.
 const WORDS: &str = "XDRIVE_TEST_WORDS";
@@ -64,10 +63,9 @@ fn at(answer: &str, address: &str) -> String {
     answer
 }
 
-/// A home, an AWS, and the fault proxy between the two.
+/// A served site as AWS, and the fault proxy between that and its user.
 pub(super) struct Account {
-    home: TempDir,
-    served: ServedFolder,
+    served: ServedSite,
     pub(super) proxy: FaultProxy,
 }
 
@@ -78,70 +76,44 @@ impl Account {
 
     /// An account whose EC2 has these settings.
     pub(super) fn with_settings(settings: &str) -> Self {
-        let served = ServedFolder::start_with(settings);
-        let proxy = FaultProxy::new();
-        let account = Self {
-            home: tempfile::tempdir().unwrap(),
-            served,
-            proxy,
-        };
+        let account = Self::on(ServedSite::paper(settings));
         account.answers_nowhere();
         account
     }
 
     /// An account whose EC2 has these settings, and machines and disks with their own addresses.
     pub(super) fn with_machines(settings: &str) -> Self {
-        let mut account = Self::with_settings("");
-        account.served = ServedFolder::start_real_with(settings);
-        account.proxy.change(|_, answer| answer);
-        account
+        Self::on(ServedSite::real(settings))
+    }
+
+    fn on(served: ServedSite) -> Self {
+        let proxy = FaultProxy::new();
+        Self { served, proxy }
     }
 
     /// The EC2, for reads and changes beside its API.
     pub(super) fn local(&self) -> Local {
-        open(self.served.dir()).unwrap()
+        self.served.site.local()
     }
 
-    pub(super) fn home(&self) -> &std::path::Path {
-        self.home.path()
+    pub(super) fn home(&self) -> PathBuf {
+        self.served.site.home()
     }
 
-    /// The environment after `eval "$(xdrive local env)"`, through the proxy.
-    fn environment(&self) -> Vec<(String, String)> {
-        let printed = String::from_utf8(self.served.environment().stdout).unwrap();
-        let named = printed.lines().filter_map(|line| {
-            let (name, value) = line.strip_prefix("export ")?.split_once('=')?;
-            Some((name.to_owned(), value.trim_matches('\'').to_owned()))
-        });
-        let of_user = environment(self.home.path(), self.served.dir());
-        let more = [
-            ("NO_COLOR", "1".to_owned()),
-            ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
-            ("HTTP_PROXY", self.proxy.url()),
-        ];
-        let owned = |(name, value): (&str, String)| (name.to_owned(), value);
-        named
-            .chain(of_user.map(owned))
-            .chain(more.map(owned))
-            .collect()
-    }
-
-    /// `program` with this account's environment, without the tester's.
-    fn command(&self, program: &std::path::Path) -> Command {
-        let mut command = Command::new(program);
+    /// `words` after `eval "$(xdrive local env)"`, through the proxy.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.served.site.of_user(words);
         command
-            .env_clear()
-            .envs(self.environment())
-            .current_dir(self.home.path())
-            .stdin(Stdio::null());
+            .envs(self.served.variables())
+            .env("NO_COLOR", "1")
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("HTTP_PROXY", self.proxy.url());
         command
     }
 
     /// xdrive, with these words.
     pub(super) fn xdrive(&self, words: &[&str]) -> Command {
-        let mut command = self.command(&program());
-        command.args(words);
-        command
+        self.command(&[&[env!("CARGO_BIN_EXE_xdrive")], words].concat())
     }
 
     pub(super) fn run(&self, words: &[&str]) -> Ended {
@@ -160,19 +132,13 @@ impl Account {
 
     /// `xdrive connect demo` with these flags.
     pub(super) fn connect(&self, flags: &[&str]) -> Ended {
-        self.run(&Self::words(&self.image(), flags))
-    }
-
-    fn image(&self) -> String {
-        let tar = self.home.path().join("small.tar");
-        small_image(&tar);
-        tar.into_os_string().into_string().unwrap()
+        self.run(&Self::words(&self.served.site.image(), flags))
     }
 
     /// Connects with timing of seconds: this program runs the test called `name` again, which
     /// begins with [`is_xdrive`].
     pub(super) fn hurried(&self, name: &str, flags: &[&str]) -> Ended {
-        let image = self.image();
+        let image = self.served.site.image();
         self.again(name, &Self::words(&image, flags))
     }
 
@@ -183,9 +149,11 @@ impl Account {
 
     fn again(&self, name: &str, words: &[&str]) -> Ended {
         let words = serde_json::to_string(words).unwrap();
-        let mut command = self.command(&std::env::current_exe().unwrap());
+        let program = std::env::current_exe().unwrap();
+        let program = program.to_str().unwrap();
+        let flags = ["--exact", "--include-ignored", "--nocapture"];
+        let mut command = self.command(&[&[program, name], &flags[..]].concat());
         command.env(WORDS, words);
-        command.args([name, "--exact", "--include-ignored", "--nocapture"]);
         let Ended { stdout, stderr, .. } = run_to_end(&mut command);
         let code = stdout
             .lines()
