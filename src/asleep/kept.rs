@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_leads_to_files_stays_while_a_large_one_goes_by() {
+    async fn blocks_that_lead_to_files_stay_while_a_large_file_is_read() {
         let kept = Kept::new(LAST);
         assert_eq!(read(&kept, 0..20, Purpose::Leading).await, 20);
         assert_eq!(read(&kept, 5000..9000, Purpose::Content).await, 4000);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_ahead_is_there_when_it_is_needed() {
+    async fn blocks_that_were_read_ahead_are_there_when_they_are_needed() {
         let kept = Kept::new(LAST);
         read(&kept, 5000..9000, Purpose::Content).await;
         let ahead = 20_000..20_000 + LAST;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_leads_to_other_files_takes_the_place_of_what_led_to_these() {
+    async fn blocks_that_lead_to_files_give_way_to_newer_ones_of_that_kind() {
         let kept = Kept::new(LAST);
         for start in (0..1000).step_by(20) {
             read(&kept, start..start + 20, Purpose::Leading).await;

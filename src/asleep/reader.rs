@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_files_is_read_ahead_as_far_as_it_went_on() {
+    fn blocks_that_lead_to_files_are_read_ahead_as_far_as_they_followed_each_other() {
         assert_eq!(asked(&extents(200, 1), false), (0, 0));
         assert_eq!(asked(&extents(10, 2), false), (10, 10));
         let (ahead, in_vain) = asked(&extents(2, 500), false);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_blocks_of_a_file_ends_no_run() {
+    fn a_block_between_two_blocks_of_a_file_does_not_end_their_run() {
         let mut place = Place::default();
         let mut ahead = 0;
         for index in 100..164 {

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_shown_by_every_form_of_the_command() {
+    fn a_missing_argument_is_answered_with_every_form_of_the_command() {
         let hint = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let error = crate::cli::command().try_get_matches_from(&words);

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_helps_is_a_command_that_can_be_typed_where_there_is_one() {
+    fn the_remedy_is_a_command_that_can_be_typed_where_there_is_one() {
         let unmet = Unmet {
             root: true,
             missing: vec![("flock", "util-linux"), ("debootstrap", "debootstrap")],

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_drives_name_is_not_read_back() {
+    fn invalid_names_of_drives_are_not_read_from_the_cache() {
         let folder = tempfile::tempdir().unwrap();
         let names = Names(folder.path().join("ec2.json"));
         std::fs::write(&names.0, r#"["a;id", "$(id)", "-x", "demo", "a\nb"]"#).unwrap();

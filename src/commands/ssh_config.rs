@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_would_expand_is_escaped_and_its_own_tokens_are_not() {
+    fn percent_signs_of_paths_are_escaped_and_tokens_of_ssh_are_not() {
         let text = config(
             "'/a%b/x drive' --local proxy",
             &paths(Path::new("/home/me")),

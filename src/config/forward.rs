@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_forward_says_what_one_is() {
+    fn an_invalid_forward_is_refused_with_the_form_of_a_valid_one() {
         let why = |text: &str| text.parse::<Forwarding>().unwrap_err().to_string();
         for text in ["80:80", "a:b:c:d:e"] {
             assert!(why(text).contains("[BIND:]PORT[:HOST:PORT]"), "{text}");

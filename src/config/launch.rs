@@ -381,7 +381,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_on_a_line_is_read_again(options in options()) {
+        fn launch_options_on_a_line_are_read_as_they_were_written(options in options()) {
             let line = options.to_string();
             let length = line.chars().count();
             prop_assert!(!line.contains('\n'), "{line}");
@@ -393,7 +393,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_written_so_that_it_means_as_much(options in options(), cut in 0..16_usize) {
+        fn launch_options_that_were_read_mean_the_same_when_written(options in options(), cut in 0..16_usize) {
             let line = options.to_string();
             let words: Vec<&str> = line.split(' ').take(cut).collect();
             let mut words: Vec<&str> = words.into_iter().rev().collect();

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ec2_says_of_a_limit_is_read() {
+    fn the_limit_in_the_words_of_ec2_is_parsed() {
         let words = "You have requested more vCPU capacity than your current vCPU limit of 32 \
                      allows for the instance bucket";
         assert_eq!(stated(words), Some(32));

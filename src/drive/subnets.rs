@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_an_address_is_left_to_ec2_and_what_gives_none_is_named() {
+    fn subnets_that_give_addresses_are_left_to_ec2_and_others_are_named() {
         let zone = |name: &str| Zone(name.to_owned());
         let (a, b, c, d) = (zone("a"), zone("b"), zone("c"), zone("d"));
         let usual = Subnets::new(vec![

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ext4_is_named() {
+    fn another_file_system_is_named() {
         let ext4 = PaperSuperblock::clean(MINE.into_bytes());
         assert_eq!(identify(Some(&ext4.block())), Ok(SnapshotKind::Clean));
         let mounted = PaperSuperblock::mounted(MINE.into_bytes());

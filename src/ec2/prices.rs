@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_of_dollars_is_no_price() {
+    fn invalid_amounts_of_dollars_are_refused() {
         for given in [
             "", ".", "-1", "+1", "1,5", "$1", "1e3", "NaN", "inf", "1.2.3", " 1",
         ] {

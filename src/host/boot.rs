@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_here_and_not_by_ec2() {
+    fn user_data_that_is_too_long_is_refused_before_ec2_is_asked() {
         let mut noise = vec![0; 2 * LIMIT];
         getrandom::fill(&mut noise).unwrap();
         let error = user_data(&order(hex::encode(noise))).unwrap_err();

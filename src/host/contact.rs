@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error() {
+    fn garbled_facts_of_a_host_are_an_error() {
         for line in ["client=boss s1 me", "notice=terminate"] {
             let error = read(&format!("xdrive: booted=yes\nxdrive: {line}\n")).unwrap_err();
             assert!(matches!(error, ScriptError::Garbled { .. }), "{line}");

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error() {
+    fn bytes_that_are_no_frame_are_an_error() {
         for nonsense in [&b"Traceback (most"[..], b"o\0\0\0\0\0\0\0\0\xff\0\0\0"] {
             let mut frames = Frames::default();
             frames.arrived(nonsense);

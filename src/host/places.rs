@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_refused() {
+    fn mounts_that_lead_outside_the_drive_are_refused() {
         let why = |text: &str| line(text).unwrap_err().to_string();
         for text in ["", "data", "/data", "a:/b:ro:x", "a:b:/c:ro"] {
             assert!(why(text).contains("it is not HOST:CONTAINER"), "{text}");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_left_to_the_host() {
+    fn places_that_are_not_given_are_left_to_the_host() {
         let kept = Places::default();
         assert!(kept.are_kept());
         assert_eq!(kept.inputs(), (String::new(), ""));

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_listens_is_parsed() {
+    fn listeners_are_parsed() {
         let fact = r#"[{"port": 6006, "addresses": ["127.0.0.1", "::1"], "program": "python3",
             "is_chosen": false, "is_forward": false}]"#;
         let [listener] = &Listener::parse(fact).unwrap()[..] else {

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_aws_is_named_with_its_price() {
+    fn only_transfer_out_of_aws_is_named_with_its_price() {
         let costs = |is_aws, vendor| !transfer_words(is_aws, vendor).is_empty();
         assert!(costs(true, None) && costs(true, Some("LENOVO\n")));
         assert!(!costs(true, Some("Amazon EC2\n")));

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_proposed_is_a_size_that_a_volume_can_have() {
+    fn the_proposed_size_is_one_that_a_volume_can_have() {
         let warned = |gib| {
             warning(
                 "demo",

@@ -291,7 +291,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_cannot_be_adopted_is_refused_with_what_to_do() {
+    fn volumes_and_snapshots_that_cannot_be_adopted_are_refused_with_a_remedy() {
         let new: DriveName = "new".parse().unwrap();
         let of_volume = |it: &Volume| refuse_volume(it, &new, "xdrive");
         let of_snapshot = |it: &Snapshot| refuse_snapshot(it, &new, "xdrive");

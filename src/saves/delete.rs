@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_is_said_with_what_it_frees() {
+    fn the_deleted_snapshots_are_named_with_the_money_that_this_saves() {
         let demo: DriveName = "demo".parse().unwrap();
         assert_eq!(
             goes(&demo, &[snapshot(11), snapshot(12)], false),

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error() {
+    fn bytes_that_are_no_frame_are_an_error() {
         for nonsense in [&b"Traceback"[..], b"x\0\0\0\x05hello"] {
             let mut data = Bytes::copy_from_slice(nonsense);
             assert!(Decoder::default().next(&mut data).is_err());

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_lies_within_a_held_connection_is_given_up_only_while_that_is_read() {
+    async fn a_stream_inside_a_connection_times_out_only_while_its_gate_is_open() {
         let gate = Arc::<Gate>::default();
         let (near, mut far) = duplex(64);
         let mut within = GatedStream::within(near, Arc::clone(&gate));

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_before_anything_is_begun() {
+    fn an_invalid_proxy_command_is_refused_when_it_is_parsed() {
         let refused = |text: &str| text.parse::<ProxyCommand>().unwrap_err().to_string();
         assert_eq!(refused(" "), "the command is empty");
         for (text, unknown) in [("nc %r", "%r"), ("nc %", "%"), ("nc %h %ä", "%ä")] {

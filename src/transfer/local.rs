@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_is_followed_to_the_file_that_is_written() {
+    fn a_destination_that_is_a_link_is_followed_to_the_file_that_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("file"), "x").unwrap();

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_and_what_is_another_kind_differs() {
+    fn files_that_were_written_or_changed_their_kind_differ() {
         let file = entry(0o100_644, 5, 1);
         let folder = entry(0o040_755, 4096, 1);
         let differs = |before: &Entry, after: &Entry| {

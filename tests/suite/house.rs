@@ -348,7 +348,7 @@ const OF_ONE: &[&str] = &[
 ];
 
 #[test]
-fn what_only_one_distribution_has_is_named_in_user_data_alone() {
+fn only_user_data_names_programs_that_one_distribution_alone_has() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shell/host");
     let mut wrong = Vec::new();
     for entry in fs::read_dir(folder).expect("the scripts can be read") {

@@ -171,7 +171,7 @@ fn list(script: &str, name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_local_drives_need_is_recommended_by_the_package_and_installed_by_the_script() {
+fn packages_for_local_drives_are_recommended_by_the_package_and_installed_by_the_script() {
     let needed: BTreeSet<String> = setup::packages().map(str::to_owned).collect();
     assert!(needed.contains("debootstrap"));
     let deb = metadata("deb");

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_taken_for_what_it_mostly_is() {
+    fn without_a_look_at_its_routes_a_subnet_counts_as_reachable() {
         let address = |maps_public| address(&subnet(maps_public, false), None, &Here::default());
         assert_eq!(address(true), Address::Given);
         assert_eq!(address(false), Address::Asked);

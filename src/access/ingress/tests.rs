@@ -365,7 +365,7 @@ async fn through_a_command_nobody_is_let_in_but_who_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_found_out_long_ago_is_not_believed() {
+async fn an_old_look_ahead_does_not_hide_that_the_group_was_deleted() {
     let town = Town::new(paper());
     let mut ingress = town.ingress(ADA, "one", &["203.0.113.7"]);
     let groups = ingress.for_launch().await.unwrap();

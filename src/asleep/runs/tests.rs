@@ -107,7 +107,7 @@ fn each_try_of_a_run_has_an_output_of_its_own() {
 }
 
 #[test]
-fn what_is_no_record_of_a_run_is_left_out_and_their_number_has_a_bound() {
+fn a_record_that_cannot_be_parsed_is_left_out_and_their_number_has_a_bound() {
     let nonsense = |root: &Path| {
         leave(root, "1a", "{", [None, None]);
         leave(root, "not-an-id", &record(10, [0, 0]), [None, None]);

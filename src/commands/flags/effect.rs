@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_is_named_and_what_was_not_is_not() {
+    fn only_flags_that_were_typed_are_named_as_idle() {
         let top = || Command::new("xdrive").subcommands(definitions());
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let idle = |line: &str| {

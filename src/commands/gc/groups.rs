@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_not_be_done_is_a_failure_that_is_reported() {
+    async fn a_denied_deletion_is_reported_as_a_failure() {
         let (_dir, local, ec2) = paper();
         group(&ec2, ADA, "idle", &[("203.0.113.7/32", OWN)]).await;
         let denied = Fault::new("DeleteSecurityGroup", 403, "UnauthorizedOperation", "no");

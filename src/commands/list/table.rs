@@ -257,7 +257,7 @@ in all at most $7.68 a month, and $0.0230 an hour for what runs
     }
 
     #[test]
-    fn what_runs_at_a_price_that_is_not_known_does_not_look_free() {
+    fn an_unknown_price_does_not_look_free() {
         let mut entry = running("demo");
         entry.things[0].dollars_an_hour = None;
         entry.sum_up();

@@ -29,7 +29,7 @@ fn allows(statement: &Value, action: &str) -> bool {
 }
 
 #[test]
-fn what_destroys_is_tied_to_a_tag() {
+fn every_destructive_action_requires_a_tag() {
     for action in [
         "ec2:TerminateInstances",
         "ec2:DeleteVolume",
@@ -262,7 +262,7 @@ fn an_own_key_is_used_and_granted_to_aws_alone() {
 }
 
 #[test]
-fn what_selftest_asks_besides_is_none_of_what_drives_take() {
+fn the_rights_of_selftest_overlap_with_none_of_a_drive() {
     let policy = super::of_selftest(Partition::Cn);
     let text = policy.to_string();
     for statement in policy["Statement"].as_array().unwrap() {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_over_before_and_what_came_after_do_not_count() {
+    fn prices_from_outside_the_window_do_not_count() {
         let history = history(&[(-9, "9"), (-8, "0.1"), (8, "7")]).unwrap();
         assert_eq!(history.figures(), ["$0.1000"; 3]);
         assert_eq!(history.sparkline(4, hour(0), hour(8)), "▄▄▄▄");

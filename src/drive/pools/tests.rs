@@ -163,7 +163,7 @@ fn pools_come_in_the_order_of_liking_and_price() {
 }
 
 #[test]
-fn what_cannot_be_launched_is_refused_with_its_reason() {
+fn requirements_that_nothing_meets_are_refused_with_the_reason() {
     let refused = |terms: &Terms| {
         choose(terms, &types(), Some(&prices()))
             .unwrap_err()
@@ -212,7 +212,7 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
 }
 
 #[test]
-fn what_is_left_out_is_reported() {
+fn types_and_pools_that_are_left_out_are_reported() {
     let terms = Terms {
         max_price: Some("0.0145".parse().unwrap()),
         arch: Some(Arch::X86_64),
@@ -231,7 +231,7 @@ fn what_is_left_out_is_reported() {
 }
 
 #[test]
-fn what_a_need_passes_over_is_summed_up() {
+fn pools_that_are_too_expensive_are_reported_in_one_line() {
     let mut all = types();
     all.push(InstanceType {
         spot: false,
@@ -398,7 +398,7 @@ fn a_wish_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn what_is_no_type_and_no_need_is_no_wish() {
+fn invalid_types_and_needs_are_refused() {
     let many: Vec<String> = (0..11).map(|number| format!("t{number}.nano")).collect();
     for text in [
         "",
@@ -420,7 +420,7 @@ fn what_is_no_type_and_no_need_is_no_wish() {
 }
 
 #[test]
-fn what_has_an_accelerator_meets_no_need_without_one_and_neuron_is_refused_by_name() {
+fn accelerated_types_meet_no_need_without_a_gpu_and_neuron_types_are_refused_by_name() {
     let accelerated = |name: &str, is_neuron| InstanceType {
         has_accelerator: true,
         is_neuron,

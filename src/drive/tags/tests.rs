@@ -127,7 +127,7 @@ fn a_snapshot_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn what_was_adopted_is_a_generation_of_its_own_with_no_tag_of_the_original() {
+fn an_adopted_snapshot_is_generation_1_without_the_tags_of_the_original() {
     let source: CopySource = "vol-1".parse().unwrap();
     let (own, tags) = adopt(&source, SnapshotKind::Crashed);
     assert_eq!(read_snapshot(&tags), Ok(own.clone()));
@@ -144,7 +144,7 @@ fn what_was_adopted_is_a_generation_of_its_own_with_no_tag_of_the_original() {
 }
 
 #[test]
-fn what_is_thrown_away_is_no_volume_of_the_drive_and_none_of_those_is_that() {
+fn a_throwaway_volume_is_never_taken_for_one_of_the_drive_nor_the_other_way() {
     let carried = Carried::default();
     let made = |blank| volume(&demo(), &who(), Generation(4), blank, None, &carried);
     let mut thrown = made(false);
@@ -202,7 +202,7 @@ fn no_value_of_a_tag_is_a_file_of_this_computer() {
 }
 
 #[test]
-fn what_a_drive_is_called_and_began_with_is_read_only_if_it_can_be_that() {
+fn invalid_names_and_origins_in_tags_are_not_read() {
     let tags = |key: &str, value: &str| Tags::from([(key.to_owned(), value.to_owned())]);
     assert_eq!(drive(&tags(DRIVE, "demo")), Some(demo()));
     for value in ["demo;id", "$(id)", "-x", "a\nb", "\u{1b}[2J", ""] {

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_docker_pulls_is_a_reference() {
+    fn references_that_docker_pulls_are_parsed() {
         let digest = format!("python@sha256:{}", "0a".repeat(32));
         for given in [
             "python",

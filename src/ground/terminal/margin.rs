@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unfinished_begins_at_its_own_first_byte() {
+    fn an_unfinished_sequence_or_character_begins_at_its_first_byte() {
         for whole in [&b""[..], b"text", b"\x1b[1m", "é🙂".as_bytes(), b"\xff"] {
             assert_eq!(unfinished(whole), (0, 0), "{whole:?}");
         }
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_goes_on_no_more() {
+    fn a_sequence_that_is_left_does_not_go_on() {
         for cut in [&b"\x1b[3"[..], b"\x1b]2;ti", b"\xe6\xbc"] {
             let mut margin = Margin::default();
             margin.watch(cut);

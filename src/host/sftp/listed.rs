@@ -85,7 +85,7 @@ mod tests {
     use crate::host::sftp::Attributes;
 
     #[test]
-    fn what_is_listed_is_bounded_by_number_by_bytes_and_by_depth() {
+    fn a_listing_is_bounded_by_number_by_bytes_and_by_depth() {
         let entry = |target: usize| Entry {
             name: b"a".to_vec(),
             attributes: Attributes {

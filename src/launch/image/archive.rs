@@ -124,7 +124,7 @@ mod tests {
     const ARM: (&str, &str) = ("blobs/sha256/3c", r#"{"architecture": "arm64"}"#);
 
     #[test]
-    fn what_docker_saves_has_its_architecture() {
+    fn archives_that_docker_saves_have_an_architecture() {
         let manifest = r#"[{"Config": "blobs/sha256/3c", "Layers": ["blobs/sha256/1a"]}]"#;
         let files = [LAYER, ARM, ("manifest.json", manifest)];
         assert_eq!(archive(&files, "-cf"), Some(Arch::Arm64));

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dockerignore_names_is_left_out() {
+    fn files_that_dockerignore_names_are_left_out() {
         let rules =
             "# a comment\n*.log\n/build/\n**/cache\n!build/kept\na/*/c\n./x\nDockerfile\n \n/\n";
         let files = [

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_honoured_is_read_and_the_rest_is_named() {
+    fn honoured_keys_are_read_and_the_others_are_named() {
         let build = read(
             r#"{
             // The editor writes comments.
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_an_error() {
+    fn an_invalid_devcontainer_is_an_error_that_says_why() {
         for (text, why) in [
             ("", "not an object"),
             ("{\"image\": \"x", "not JSON"),

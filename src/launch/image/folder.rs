@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_folder_has_for_containers_to_work_in_goes_first() {
+    fn a_devcontainer_goes_before_a_dockerfile() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let why = read(path).unwrap_err().to_string();

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_an_error_and_never_ignored() {
+    fn unknown_parts_of_a_policy_are_errors_and_never_ignored() {
         for wrong in [
             json!({"Effect": "Allow", "Action": "*"}),
             json!({"Effect": "Permit", "Action": "*", "Resource": "*"}),

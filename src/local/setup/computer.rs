@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_may_not_do_is_a_reason_and_nobody_else_tries_it() {
+    fn a_right_that_root_lacks_is_a_reason_and_only_root_tries_it() {
         let cache = tempfile::tempdir().unwrap();
         let why = "root gets no loop device here";
         let unmet = look(cache.path(), true, || vec![why.to_owned()]);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unpacked_is_all_that_the_repository_builds_from() {
+    fn the_unpacked_scripts_are_those_of_the_repository() {
         let cache = tempfile::tempdir().unwrap();
         let folder = unpack(cache.path()).unwrap();
         let unpacked = files(folder.path());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_one_uses_is_not() {
+    fn folders_of_killed_processes_are_removed_and_those_in_use_are_not() {
         let cache = tempfile::tempdir().unwrap();
         let [left, used] = ["setup-left", "setup-used"].map(|name| cache.path().join(name));
         fs::create_dir(&used).unwrap();

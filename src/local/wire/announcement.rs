@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_server_left_is_not_believed_and_is_replaced() {
+    fn the_announcement_of_a_killed_server_is_not_believed_and_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(NAME), "http://127.0.0.1:9999999\n").unwrap();
         assert!(matches!(

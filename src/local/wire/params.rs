@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_begins_alike_is_not_below() {
+    fn names_that_only_begin_alike_are_not_below() {
         let params = params("Ebs.Size=1&EbsOptimized=true&Ebs-x=1");
         assert_eq!(params.below("Ebs").names().collect::<Vec<_>>(), ["Size"]);
     }

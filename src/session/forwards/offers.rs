@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_to_listen_is_offered_once() {
+    fn a_port_that_begins_to_listen_is_offered_once() {
         let mut offers = Offers::default();
         let none = |_| false;
         assert_eq!(offers.look(listeners(&[22]), none), None, "from before");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_way_or_is_for_no_person_is_not_offered() {
+    fn ports_that_are_forwarded_or_for_no_person_are_not_offered() {
         let mut offers = Offers::default();
         assert_eq!(offers.look(vec![], |_| false), None);
         assert_eq!(offers.look(listeners(&[80]), |port| port == 80), None);

@@ -141,7 +141,7 @@ async fn a_file_system_is_mended_and_grown_on_the_way_in() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_may_wait_to_be_written_is_limited_by_the_volume_and_by_the_memory() {
+async fn dirty_memory_is_limited_by_the_volume_and_by_the_memory() {
     let disk = Disk::new(1024);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);

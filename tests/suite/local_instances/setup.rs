@@ -92,7 +92,7 @@ fn reported(output: &Output) -> String {
 
 #[test]
 #[ignore = "needs root and the machine tree"]
-fn what_the_repositorys_scripts_built_is_found_and_not_built_again() {
+fn trees_that_the_repositorys_scripts_built_are_found_and_not_built_again() {
     let computer = Machine::new();
     computer.program(
         "debootstrap",

@@ -180,7 +180,7 @@ async fn an_interrupt_is_answered_while_a_step_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_attached_and_never_mounted_is_saved_as_clean_as_it_was() {
+async fn a_volume_that_was_never_mounted_is_saved_as_clean_as_it_was() {
     let life = life(Past::Saved, FRESH).await;
     let attached = |event: &Event| matches!(event, Event::Finished { step, .. } if matches!(step, Step::Attach { .. }));
     let events = &life.undisturbed.events;

@@ -27,7 +27,7 @@ async fn the_image_asked_for_is_on_the_instance_and_the_one_used_with_the_archit
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_chosen_for_a_drive_is_written_down_also_where_its_volume_was_there_before() {
+async fn settings_chosen_for_a_drive_are_recorded_also_on_a_volume_that_was_there_before() {
     for past in [Past::New, Past::Saved, Past::Crashed, Past::Alive] {
         let world = World::with_past(past, FRESH).await;
         let requirements: Requirements = "m5.large,t3.medium".parse().unwrap();
@@ -63,7 +63,7 @@ async fn the_price_of_a_former_host_does_not_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_once_came_by_a_rename_is_not_renamed_any_more_as_a_fork() {
+async fn a_fork_of_a_drive_that_was_renamed_once_is_not_being_renamed() {
     let world = World::with_past(Past::Saved, FRESH).await;
     world.saves(Ask::Session(2)).await;
     let snapshots = world.truth.snapshots(&drive()).await.unwrap();

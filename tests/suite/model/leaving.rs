@@ -117,7 +117,7 @@ fn a_drive_that_somebody_connects_to_meanwhile_stays() {
 }
 
 #[test]
-fn what_is_saved_while_the_question_is_open_stays() {
+fn a_save_made_while_the_question_is_open_stays() {
     let [deleted, _] = sleeps(&[(1, Asleep::Asking), (0, Asleep::Inside)], 110);
     is_caught(Broken::DeletesUnshown, P1_SHOWN, &deleted);
 }

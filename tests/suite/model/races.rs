@@ -79,7 +79,7 @@ const OLD_LOOK: Setup = Setup {
 };
 
 #[test]
-fn what_was_read_again_counts_however_old_the_look_is() {
+fn a_second_read_counts_however_old_the_first_look_is() {
     for past in [Past::Crashed, Past::Spares] {
         holds(&Setup {
             past,

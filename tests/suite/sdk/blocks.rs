@@ -70,7 +70,7 @@ async fn a_snapshot_has_what_was_on_its_volume_when_it_was_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_never_written_is_not_there() {
+async fn blocks_that_were_never_written_are_not_there() {
     let folder = Folder::delayed(Preset::Fast);
     let volume = volume(&folder).await;
     let empty = completed(&folder, &volume).await;

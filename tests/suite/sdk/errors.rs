@@ -55,7 +55,7 @@ async fn a_throttled_launch_is_repeated_because_it_was_not_carried_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_destroys_is_attempted_once_whatever_is_answered() {
+async fn destructive_calls_are_attempted_once_whatever_is_answered() {
     let folder = Folder::delayed(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
     for (status, code, kind) in [
@@ -81,7 +81,7 @@ async fn what_destroys_is_attempted_once_whatever_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_destroyed_already_and_read_as_none() {
+async fn missing_resources_are_destroyed_already_and_read_as_none() {
     let folder = Folder::delayed(Preset::Fast);
     let (instance, volume, snapshot) = nowhere();
     folder

@@ -66,7 +66,7 @@ async fn an_instance_that_is_gone_without_a_notice_has_no_minutes_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_its_owner_ends_is_no_interruption_and_on_demand_has_no_request() {
+async fn an_end_by_the_owner_is_no_interruption_and_on_demand_has_no_request() {
     let folder = Folder::delayed(Preset::Fast);
     let ec2 = &folder.ec2;
     let spot = ec2.launch(&launch_order("spot")).await.unwrap().id;

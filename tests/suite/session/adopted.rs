@@ -188,7 +188,7 @@ fn a_volume_gets_a_snapshot_of_the_drives_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_is_no_ext4_is_refused_before_a_copy_or_after_that_of_a_volume() {
+fn a_snapshot_without_ext4_is_refused_before_its_copy_and_a_volume_after_it() {
     let site = paper();
     let volume = old_volume(&site, "old");
     let snapshot = old_snapshot(&site, &volume, "old");
@@ -230,7 +230,7 @@ fn without_the_right_to_look_it_is_said_that_nobody_looked() {
 }
 
 #[test]
-fn what_is_not_there_or_is_a_drives_is_refused() {
+fn missing_resources_and_those_of_a_drive_are_not_adopted() {
     let site = paper();
     for missing in ["snap-0123456789abcdef0", "vol-0123456789abcdef0"] {
         site.run(&["adopt", missing, "demo"])

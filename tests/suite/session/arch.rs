@@ -116,7 +116,7 @@ fn a_part_of_a_gpu_is_no_gpu_that_is_asked_for_and_gets_the_image_with_the_drive
 }
 
 #[test]
-fn what_is_launched_is_reported_before_it_is_recorded() {
+fn the_type_is_reported_before_the_launch_and_before_the_volume_is_made() {
     let site = paper();
     // No session reaches a host here: an interrupted one is enough.
     let ended = traced_until_a_volume(&site);

@@ -121,7 +121,7 @@ const CHANGED: &str = "
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_differs_between_two_generations_is_listed_by_path() {
+fn differences_between_two_generations_are_listed_by_path() {
     let (site, _) = left();
     let words = ["connect", "demo", "--", "sh", "-c", CHANGED];
     site.run(&words).is(0);

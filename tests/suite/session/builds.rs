@@ -81,7 +81,7 @@ fn a_folders_image_is_built_once_and_again_when_it_changes() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_before_anything_is_launched() {
+fn a_folder_that_cannot_be_built_is_refused_before_anything_is_launched() {
     let site = Site::new();
     fs::create_dir(site.path("empty")).unwrap();
     fs::create_dir(site.path("odd")).unwrap();

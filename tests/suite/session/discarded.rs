@@ -62,7 +62,7 @@ fn is_as_it_was(site: &Site, before: &Value) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_a_session_discards_is_gone_and_the_drive_is_as_it_was() {
+fn a_discarded_session_leaves_the_drive_as_it_was() {
     let site = with_a_file();
     let before = things(&site);
     let script = "cat /work/words; echo new >/work/words; touch /tried; sync; exit 7";
@@ -148,7 +148,7 @@ fn refused(site: &Site, flags: &[&str], code: i32) -> super::site::Ended {
 }
 
 #[test]
-fn what_cannot_be_tried_out_is_refused_before_anything_is_made() {
+fn a_drive_that_cannot_be_tried_out_is_refused_before_anything_is_made() {
     let site = paper();
     refused(&site, &["-y"], 69)
         .reports("error: nothing of demo is saved yet: there is nothing to try out\n")

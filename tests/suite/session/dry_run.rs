@@ -202,7 +202,7 @@ fn with_the_name_alone_another_laptop_launches_what_was_chosen() {
 }
 
 #[test]
-fn what_says_two_things_or_nonsense_is_refused() {
+fn contradictory_and_invalid_terms_are_refused() {
     let site = Site::new();
     for (flags, why) in [
         (

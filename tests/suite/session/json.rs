@@ -69,7 +69,7 @@ fn failure(ended: &Ended) -> Value {
 }
 
 #[test]
-fn what_is_not_described_does_not_pass() {
+fn a_field_that_no_schema_has_is_noticed() {
     let fits = |document: &Value| std::panic::catch_unwind(|| check("stop", document)).is_ok();
     let mut stopped: Value = serde_json::json!({
         "drive": "demo", "result": "saved", "snapshot": "snap-1", "generation": 1,
@@ -151,7 +151,7 @@ fn prices_and_checks_are_as_their_schemas_say() {
 }
 
 #[test]
-fn what_connecting_would_do_is_as_its_schema_says() {
+fn a_dry_run_is_as_its_schema_says() {
     let site = paper();
     let image = site.image();
     let would = |flags: &[&str]| {
@@ -181,7 +181,7 @@ fn what_connecting_would_do_is_as_its_schema_says() {
 }
 
 #[test]
-fn what_was_stopped_is_as_its_schema_says() {
+fn a_stop_is_as_its_schema_says() {
     let site = paper();
     let snapshot = with_snapshot(&site, &[]);
     let stopped = document("stop", site.run(&["stop", "demo", "--json"]).is(0));

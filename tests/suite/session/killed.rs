@@ -22,7 +22,7 @@ fn killed_inside(site: &Site, drive: &str, word: &str) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_was_synced_when_xdrive_was_killed_is_there_in_the_next_session() {
+fn a_file_that_was_synced_before_xdrive_was_killed_is_in_the_next_session() {
     let site = Site::new();
     killed_inside(&site, "demo", "one");
     assert_eq!(site.drive("demo")["state"], "running");

@@ -85,7 +85,7 @@ fn a_generations_deletion_stops_between_two_calls_likewise() {
 }
 
 #[test]
-fn what_is_saved_while_delete_asks_stays() {
+fn a_save_made_while_delete_asks_stays() {
     let site = paper();
     with_saves(&site, "demo", 1);
     let mut pty = site.in_terminal(&["delete", "demo"]);

@@ -32,7 +32,7 @@ fn a_launch_that_was_undone_leaves_no_drive_in_the_list() {
 }
 
 #[test]
-fn what_is_on_its_way_out_is_not_billed_and_makes_no_drive_one_that_is_being_saved() {
+fn resources_that_are_ending_are_not_billed_and_the_drive_counts_as_saved() {
     let site = paper();
     let snapshot = with_snapshot(&site, &[]);
     undone(&site);

@@ -55,7 +55,7 @@ fn a_mount_is_kept_on_the_next_instance_until_others_are_given() {
 }
 
 #[test]
-fn what_cannot_be_mounted_is_refused_before_anything_is_launched() {
+fn invalid_mounts_are_refused_before_anything_is_launched() {
     let site = Site::new();
     for (mount, why) in [
         ("data", "it is not HOST:CONTAINER"),

@@ -68,7 +68,7 @@ fn an_organization_that_asks_for_tags_refuses_each_make_without_them_and_the_hin
 }
 
 #[test]
-fn what_is_no_tag_of_ones_own_is_refused_before_anything_is_asked() {
+fn invalid_tags_are_refused_before_anything_is_asked() {
     let site = paper();
     for (tag, why) in [
         ("CostCenter", "KEY=VALUE"),

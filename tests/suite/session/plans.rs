@@ -172,7 +172,7 @@ fn a_quota_is_named_with_what_asks_for_more_and_another_family_is_launched() {
 }
 
 #[test]
-fn what_no_quota_has_room_for_ends_with_all_of_them_by_name() {
+fn a_launch_that_no_quota_has_room_for_names_every_quota() {
     let site = site("[quotas]\nL-3819A6DF = 0\nL-DB2E81BA = 2\nL-34B43A08 = 4\n");
     let ended = launched(
         &site,

@@ -87,7 +87,7 @@ fn a_role_for_experiments_is_named_by_its_arn() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_thrown_away_by_the_next_and_nothing_of_anybody_elses() {
+fn a_selftest_deletes_what_a_killed_one_left_and_nothing_of_anybody_else() {
     let site = paper();
     let mine = [
         ("xdrive:drive", "selftest-0-usual"),

@@ -30,7 +30,7 @@ fn has(volumes: &str, name: &str, value: u32) -> bool {
 }
 
 #[test]
-fn what_no_volume_can_be_is_refused_with_its_range() {
+fn speeds_that_no_volume_can_have_are_refused_with_their_range() {
     let site = paper();
     for (flags, why) in [
         (&["--throughput", "2001"][..], "from 125 to 2000 MiB"),

@@ -108,7 +108,7 @@ fn a_save_whose_tags_cannot_be_read_is_no_backup_and_a_dry_run_is_refused_as_a_c
 }
 
 #[test]
-fn what_is_only_tagged_as_a_drives_newest_is_not_taken_over_unasked() {
+fn a_snapshot_that_is_only_tagged_as_the_newest_is_not_taken_over_unasked() {
     for (own, why) in [
         (
             [("xdrive:uuid", TWO), ("xdrive:kind", "clean")],

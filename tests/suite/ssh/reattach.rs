@@ -28,7 +28,7 @@ fn cut(pty: &Pty, first: &Link) {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn what_is_missed_is_shown_from_the_very_byte_on() {
+fn output_missed_while_cut_off_is_shown_from_the_first_missed_byte_on() {
     let sshd = Sshd::start();
     let (mut pty, first, second) = between_two_links(&sshd);
     let over = sshd.path("over");

@@ -228,7 +228,7 @@ fn a_line_to_the_session_is_not_for_the_host_and_holds_back_its_output() {
 
 #[test]
 #[ignore = "needs root and sshd"]
-fn what_is_left_on_in_the_terminal_is_switched_off() {
+fn terminal_modes_that_are_left_on_are_switched_off() {
     let sshd = Sshd::start();
     let mut pty = at_prompt(&sshd);
     let on = r"printf '\033[?1049h\033[?1000h\033[?2004h\033[?25lfull%s' screen";

@@ -111,7 +111,7 @@ fn sizes_that_no_file_system_has_are_refused_before_anything_is_made_by_them() {
 }
 
 #[test]
-fn what_is_no_file_system_and_what_has_another_checksum_is_refused() {
+fn a_block_that_is_no_ext4_or_has_another_checksum_is_refused() {
     let image = small();
     image.write(1024 + 0x38, &[0, 0]);
     assert!(refused(&image).contains("holds no ext4"));
@@ -258,7 +258,7 @@ fn names_that_are_none_are_refused() {
 }
 
 #[test]
-fn what_is_encrypted_is_named_and_the_rest_is_read() {
+fn an_encrypted_folder_is_named_and_other_files_are_read() {
     let image = trusting(&["-O", "encrypt"], |folder| {
         fs::create_dir(folder.join("secret")).unwrap();
         fs::write(folder.join("secret/name"), "").unwrap();

@@ -296,7 +296,7 @@ fn folders_are_found_by_every_hash_of_names() {
 }
 
 #[test]
-fn what_not_every_kernel_mounts_is_read_as_debugfs_reads_it() {
+fn features_that_some_kernels_do_not_mount_are_read_as_debugfs_reads_them() {
     let from = tempfile::tempdir().unwrap();
     for length in [0, 1, 100, 70_000, 900_000] {
         fs::write(from.path().join(format!("bytes-{length}")), noise(length)).unwrap();

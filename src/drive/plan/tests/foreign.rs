@@ -24,7 +24,7 @@ fn taken_over(uuid: Option<Uuid>, has_owner: bool) -> Observed {
 }
 
 #[test]
-fn what_was_only_tagged_as_the_newest_is_not_taken_over_unasked() {
+fn a_snapshot_that_is_only_tagged_as_the_newest_is_not_taken_over_unasked() {
     let own = Some(Uuid::from_bytes([1; 16]));
     let other = Some(Uuid::from_bytes([2; 16]));
     assert!(words(&ready(&taken_over(own, true))).starts_with("launch"));

@@ -25,7 +25,7 @@ fn deleted(shown: impl Into<BTreeSet<SnapshotId>>) -> Goal {
 }
 
 #[test]
-fn what_was_saved_after_the_question_is_not_deleted() {
+fn a_snapshot_taken_after_the_question_is_not_deleted() {
     let goal = deleted([snap(1)]);
     let is_stuck = |seen: &Observed| match next(&goal, seen) {
         Next::Stuck(stuck) => stuck.why == Why::SavedSince(snap(2)),
@@ -55,7 +55,7 @@ fn a_drive_with_an_instance_stays_where_it_is() {
 }
 
 #[test]
-fn what_was_not_there_when_it_began_is_another_drive() {
+fn a_snapshot_made_after_deletion_or_renaming_began_is_another_drives() {
     let ways = |name: &str| {
         let name: DriveName = name.parse().unwrap();
         [

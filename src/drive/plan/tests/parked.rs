@@ -68,7 +68,7 @@ fn a_host_that_ec2_interrupts_is_closed_with_others_attached() {
 }
 
 #[test]
-fn what_a_vanished_host_left_is_snapshotted_as_soon_as_it_is_free() {
+fn the_volume_of_a_vanished_host_is_snapshotted_as_soon_as_it_is_free() {
     let mut seen = closed();
     seen.instances[0].state = InstanceState::ShuttingDown;
     seen.instances[0].contact = Contact::NotAsked;

@@ -306,7 +306,7 @@ fn nobody_is_frightened_by_a_stale_list() {
 }
 
 #[test]
-fn what_was_not_chosen_is_kept_as_a_fork_oldest_first() {
+fn volumes_and_snapshots_that_were_not_chosen_are_kept_as_forks_oldest_first() {
     let mut a = volume(1, 4, 5);
     let mut b = volume(2, 4, 5);
     a.session = SessionId("a".into());

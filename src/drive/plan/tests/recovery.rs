@@ -203,7 +203,7 @@ fn an_attachment_that_never_comes_is_taken_back_and_the_host_replaced() {
 }
 
 #[test]
-fn what_its_host_has_mounted_is_attached_whatever_ec2_says() {
+fn a_volume_that_its_host_has_mounted_counts_as_attached_whatever_ec2_says() {
     let mut seen = Observed {
         instances: vec![host(1)],
         volumes: vec![held(1, AttachmentState::Attaching, volume(1, 4, 5))],
@@ -339,7 +339,7 @@ fn making_volumes_that_fail_again_and_again_has_an_end() {
 }
 
 #[test]
-fn what_cannot_be_read_may_be_the_newest() {
+fn a_snapshot_with_unreadable_tags_may_be_the_newest() {
     let mut seen = Observed {
         snapshots: vec![snapshot(1, 1, 4)],
         ..nothing()

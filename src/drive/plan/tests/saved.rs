@@ -214,7 +214,7 @@ fn a_checkpoint_saves_nothing() {
 }
 
 #[test]
-fn what_was_raised_and_not_attached_is_left_while_another_may_mount_it() {
+fn a_raised_and_detached_volume_is_left_while_another_client_may_mount_it() {
     let mut seen = Observed {
         volumes: vec![volume(1, 4, 5)],
         ..nothing()

@@ -125,7 +125,7 @@ fn a_volume_that_is_behind_goes_after_the_same_look() {
 }
 
 #[test]
-fn what_is_mounted_must_be_what_is_recorded_and_is_recorded_once() {
+fn the_mounted_uuid_must_be_the_recorded_one_and_is_recorded_once() {
     let mut seen = Observed {
         instances: vec![host(1)],
         volumes: vec![on(1, saved_volume().volumes[0].clone())],

@@ -209,7 +209,7 @@ fn docker_does_what_runc_could_not_begin() {
 }
 
 #[test]
-fn what_may_have_begun_is_not_begun_a_second_time() {
+fn a_command_that_may_have_begun_is_not_begun_again() {
     for (way, runc, status, printed) in [
         ("pipes", "fails-later", 7, ""),
         ("terminal", "fails-later", 1, ""),

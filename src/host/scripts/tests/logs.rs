@@ -132,7 +132,7 @@ fn write_spool(host: &Folders, output: &str) {
 }
 
 #[test]
-fn what_was_written_over_before_it_was_read_is_missing() {
+fn output_that_was_overwritten_before_it_was_read_is_missing() {
     let host = Folders::new();
     write_spool(&host, "abcd456789");
     let states = vec![state(true, [0, 0], [10, 0]), state(true, [4, 0], [14, 0])];
@@ -143,7 +143,7 @@ fn what_was_written_over_before_it_was_read_is_missing() {
 }
 
 #[test]
-fn what_was_written_over_is_missing_after_the_keeper_has_gone() {
+fn overwritten_output_is_missing_after_the_keeper_has_gone() {
     let host = Folders::new();
     write_spool(&host, "abcd456789");
     let ended = state(true, [4, 0], [14, 0]);

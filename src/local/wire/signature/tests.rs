@@ -79,7 +79,7 @@ fn the_worked_example_of_aws_is_accepted() {
 }
 
 #[test]
-fn what_was_signed_is_accepted_within_a_quarter_of_an_hour_either_way() {
+fn a_signature_is_valid_for_a_quarter_of_an_hour_either_way() {
     let key = key();
     let request = signed(&key);
     for seconds in [-900, 0, 900] {

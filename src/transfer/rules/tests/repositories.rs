@@ -166,7 +166,7 @@ fn the_users_own_rules_count_as_for_git() {
 }
 
 #[test]
-fn what_was_named_is_sent_although_its_repository_ignores_it() {
+fn a_folder_that_was_named_is_sent_although_its_repository_ignores_it() {
     let top = tempfile::tempdir().unwrap();
     let top = top.path().canonicalize().unwrap();
     git(&top, &["init", "--quiet"]);
@@ -201,7 +201,7 @@ fn a_repository_within_has_rules_of_its_own_and_half_a_one_has_not() {
 }
 
 #[test]
-fn what_changes_in_a_repository_is_asked_for_again() {
+fn changes_in_a_repository_are_seen_by_the_next_rules() {
     let top = tempfile::tempdir().unwrap();
     let top = top.path().canonicalize().unwrap();
     git(&top, &["init", "--quiet"]);

@@ -4,7 +4,7 @@ use crate::host::machine::{Disk, Machine};
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_still_uses_the_drive_is_ended_also_in_a_mount_namespace_of_its_own() {
+async fn programs_that_still_use_the_drive_are_ended_also_in_their_own_mount_namespace() {
     let disk = Disk::new(1024);
     let machine = Machine::with_drive(&disk).await;
     machine

@@ -75,7 +75,7 @@ async fn a_notice_makes_a_close_hurry_that_is_at_work_already() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_was_not_written_yet_reaches_the_volume_in_time() {
+async fn dirty_memory_reaches_the_volume_before_the_notice_is_over() {
     let gib = std::env::var("XDRIVE_TEST_DIRTY_GIB").map_or(1, |gib| gib.parse().unwrap());
     let disk = Disk::new((gib + 1) * 1024);
     let machine = machine_with(&disk).await;

@@ -10,7 +10,7 @@ use crate::host::machine::{Disk, Machine};
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_a_newer_xdrive_wrote_is_left_alone() {
+async fn a_volume_with_the_format_of_a_newer_xdrive_is_left_alone() {
     let disk = Disk::new(1024);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);
@@ -171,7 +171,7 @@ fn fill(disk: &Disk, files: &[(&str, &str)]) {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_xdrive_has_not_laid_out_is_adopted_whole_and_goes_on_where_that_was_cut_off() {
+async fn the_files_of_an_adopted_volume_are_moved_whole_and_a_cut_off_move_goes_on() {
     let mount = ("xdrive/mounts", "rw:v1:/v1\n");
     let cuts: [&[(&str, &str)]; 4] = [
         &[
@@ -235,7 +235,7 @@ async fn what_xdrive_has_not_laid_out_is_adopted_whole_and_goes_on_where_that_wa
 /// sixty-fourth of the volume as zeros after the mount, for the first snapshot to hold.
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_mke2fs_leaves_unwritten_the_kernel_leaves_unwritten() {
+async fn inode_tables_that_mke2fs_leaves_unwritten_the_kernel_leaves_unwritten() {
     let disk = Disk::new(2048);
     let mut machine = Machine::boot().await;
     machine.attach(&disk);

@@ -162,7 +162,7 @@ async fn its_configuration_and_its_volumes_outlive_recreate_and_flatten() {
 /// of its layer; and nobody knew which volumes had been its.
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_another_image_replaces_is_kept_with_its_volumes() {
+async fn a_container_that_another_image_replaces_is_kept_with_its_volumes() {
     let disk = Disk::new(2048);
     let machine = Machine::with_drive(&disk).await;
     machine.load_image().await;

@@ -114,7 +114,7 @@ async fn beside_the_files_of_an_adopted_disk_work_is_the_images_users() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-async fn what_dockers_socket_starts_is_stopped_and_not_committed() {
+async fn containers_started_through_dockers_socket_are_stopped_and_not_committed() {
     let disk = Disk::new(2048);
     let machine = Machine::with_drive(&disk).await;
     let archive = machine

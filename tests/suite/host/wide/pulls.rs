@@ -77,7 +77,7 @@ async fn a_pull_says_how_many_layers_and_bytes_have_come() {
 
 #[tokio::test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
-async fn what_a_registry_does_not_give_is_distinguished() {
+async fn the_reasons_why_a_registry_gives_no_image_are_distinguished() {
     let disk = Disk::new(2048);
     let machine = machine(&disk).await;
     machine.load_image().await;

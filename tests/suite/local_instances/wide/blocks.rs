@@ -64,7 +64,7 @@ fn a_snapshot_lists_what_was_written_and_gives_it_as_it_was() {
 
 #[test]
 #[ignore = "needs root (loop devices, and an XFS where the disk has no reflinks)"]
-fn what_is_kept_mounted_between_two_readings_is_not_mounted_after_the_program() {
+fn disks_that_stay_mounted_between_two_readings_are_unmounted_with_the_runtime() {
     let site = Site::machines();
     site.plane.create_volume("vol-1", 1, None).unwrap();
     site.write("vol-1", &[(0, b"one")]);

@@ -105,7 +105,7 @@ fn a_machine_that_is_due_when_it_is_ready_or_soon_runs_when_its_launch_returns()
 
 #[test]
 #[ignore = "needs root (namespaces) and the machine tree"]
-fn what_is_asked_of_a_machine_before_its_boot_is_answered() {
+fn calls_about_a_machine_are_answered_before_its_boot() {
     let site = Site::machines();
     // As long as all that is asked may take on a busy computer.
     let machine = machine_in(&site, Duration::from_secs(8));

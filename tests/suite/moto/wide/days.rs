@@ -31,7 +31,7 @@ fn is_bare(moto: &Moto) {
 
 #[test]
 #[ignore = "needs python3 with moto"]
-fn what_moto_does_not_know_is_refused_with_a_hint_and_leaves_nothing() {
+fn types_subnets_and_images_that_moto_does_not_know_are_refused_with_a_hint() {
     let moto = Moto::start_strict();
     for (flags, code, why, hint) in [
         (

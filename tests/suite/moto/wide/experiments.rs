@@ -4,8 +4,8 @@ use crate::moto::server::against_moto;
 
 #[test]
 #[ignore = "needs python3 with moto"]
-fn what_moto_has_of_an_experiment_is_asked_for_as_it_expects() {
-    let name = test_name!(what_moto_has_of_an_experiment_is_asked_for_as_it_expects);
+fn calls_for_an_experiment_are_as_moto_expects_them() {
+    let name = test_name!(calls_for_an_experiment_are_as_moto_expects_them);
     against_moto(name, async |ec2| {
         let owner = ec2.owner().await.unwrap();
         ec2.default_vpc().await.unwrap();

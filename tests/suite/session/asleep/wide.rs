@@ -35,7 +35,7 @@ fn a_drive_that_is_up_is_asked_itself_and_an_older_generation_its_snapshot() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_was_just_saved_is_read_though_the_lists_still_have_its_host() {
+fn a_drive_that_was_just_saved_is_read_though_lists_still_have_its_host() {
     let (site, _) = left();
     let script = "echo second >/work/a/b; sleep 10";
     let words = ["connect", "demo", "--", "sh", "-c", script];
@@ -51,7 +51,7 @@ fn what_was_just_saved_is_read_though_the_lists_still_have_its_host() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_cannot_be_read_is_one_error() {
+fn a_failed_read_is_one_error() {
     let (site, _) = left();
     for (words, code, error) in [
         (

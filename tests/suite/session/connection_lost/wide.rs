@@ -51,7 +51,7 @@ fn leaves_two_mebibytes(ended: &Ended) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_a_host_that_closes_leaves_of_the_input_is_reported() {
+fn input_that_a_closing_host_leaves_unread_is_reported() {
     let site = Site::new();
     let running = fed(&site, ":");
     site.run(&["stop", "demo"]).is(0);

@@ -148,7 +148,7 @@ fn jupyter_is_in_the_container_that_the_session_is_in() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_names_no_container_is_refused_before_anything_is_launched() {
+fn invalid_and_missing_containers_are_refused_before_anything_is_launched() {
     let site = site();
     for (place, why) in [
         (

@@ -123,7 +123,7 @@ fn a_quota_and_an_empty_region_say_what_helps() {
 }
 
 #[test]
-fn what_there_is_not_is_named() {
+fn a_missing_vpc_type_image_or_subnet_is_named() {
     let account = Account::with_settings("default-vpc = false\n");
     let ended = account.connect(&[]);
     ended.is(69).reports("hint: --subnet names a subnet");
@@ -172,8 +172,8 @@ fn user_data_over_the_limit_is_never_sent() {
 }
 
 #[test]
-fn what_was_launched_is_ended_where_the_next_call_is_denied() {
-    let name = test_name!(what_was_launched_is_ended_where_the_next_call_is_denied);
+fn an_instance_is_terminated_where_the_next_call_is_denied() {
+    let name = test_name!(an_instance_is_terminated_where_the_next_call_is_denied);
     if is_xdrive() {
         return;
     }

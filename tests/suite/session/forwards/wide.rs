@@ -108,7 +108,7 @@ fn sending() -> u16 {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_a_forward_carries_when_the_command_ends_arrives() {
+fn bytes_that_a_forward_carries_when_the_command_ends_arrive() {
     let site = Site::with_a_drive();
     let asks = format!("bash -c '{ASKS}' >>/work/asked 2>/dev/null &");
     let script = format!("{asks} echo begun; read end; echo over >>/work/asked");

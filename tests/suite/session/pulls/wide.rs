@@ -26,7 +26,7 @@ fn project(site: &Site) {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices), the machine tree and docker-registry"]
-fn what_a_dockerfile_begins_with_is_pulled_by_this_computers_login() {
+fn the_base_image_of_a_dockerfile_is_pulled_by_this_computers_login() {
     let (site, registry) = with_a_registry();
     let (user, password) = USER;
     docker_settings(&site, &login(password));

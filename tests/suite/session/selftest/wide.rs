@@ -142,7 +142,7 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_fails_is_cleared_away_all_the_same() {
+fn a_selftest_that_fails_leaves_nothing_billed() {
     let site = Site::new();
     // The instance is up by then, or about to be.
     let message = "You have exceeded your maximum gp3 storage limit of 0 TiB in this region.";

@@ -33,7 +33,7 @@ fn a_drive_is_as_fast_as_it_was_asked_for_from_any_laptop() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn what_was_bought_of_speed_is_part_of_what_a_session_costs() {
+fn bought_speed_is_part_of_the_cost_of_a_session() {
     let site = Site::new();
     let image = site.image();
     let flags = ["--image", &image, "--throughput", "300", "--iops", "4000"];
