@@ -40,7 +40,7 @@ main() {
   cd "$top"
   # Most tests wait for machines that boot, sync and end: more tests than processors keep those
   # busy.
-  RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))}
+  RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 3))}
   export RUST_TEST_THREADS
   # All programs run, so that one run shows everything that fails.
   env --default-signal=HUP,INT,QUIT,TERM \

@@ -38,6 +38,15 @@ impl Asked {
         self.action.starts_with("Delete") || self.action.starts_with("Terminate")
     }
 
+    /// Whether it is of EBS direct APIs: it reads or lists blocks.
+    fn is_of_blocks(&self) -> bool {
+        self.action.ends_with("SnapshotBlocks")
+            || matches!(
+                self.action.as_str(),
+                "GetSnapshotBlock" | "ListChangedBlocks"
+            )
+    }
+
     /// Whether it changes nothing.
     pub fn only_looks(&self) -> bool {
         ["Describe", "Get", "List"]
@@ -187,6 +196,12 @@ fn serve(mut client: TcpStream, state: &Mutex<State>) -> io::Result<()> {
     };
     let passed = || -> io::Result<Vec<u8>> {
         let answer = pass_on(&head, &body)?;
+        // moto has no blocks of a snapshot that EC2 made, and fails as a server does whose failure may
+        // pass: the SDK would try ten times, for a minute.
+        if asked.is_of_blocks() && answer.starts_with(b"HTTP/1.1 500") {
+            let code = "ValidationException";
+            return Ok(refusal(&asked, 400, code, "there are no blocks of it"));
+        }
         Ok(changed(&asked, answer, state))
     };
     let answer = match fate {
