@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::runtime::Builder;
 use xdrive::local::plane::BLOCK;
 
-use crate::local_instances::succeed;
+use crate::local_instances::{succeed, until};
 use crate::session::site::Site;
 
 impl Site {
@@ -17,11 +17,12 @@ impl Site {
         let store = self.dir().join("disks.xfs");
         let mounted = store.exists();
         if mounted {
-            succeed(
-                Command::new("mount")
-                    .args(["-o", "loop"])
-                    .args([&store, &folder]),
-            );
+            // Another test may take the loop device that mount(8) has found free.
+            until("a loop device", || {
+                let mut mount = Command::new("mount");
+                let mount = mount.args(["-o", "loop"]).args([&store, &folder]);
+                mount.status().unwrap().success()
+            });
         }
         let path = folder.join(format!("{volume}.img"));
         let file = std::fs::File::options().write(true).open(path).unwrap();
