@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep};
 
@@ -19,6 +19,7 @@ use super::flags::Reach;
 use super::{Context, key};
 use crate::cloud::Cloud;
 use crate::config::launch::{Fallback, LaunchOptions};
+use crate::config::quantity::LONGEST_RUN;
 use crate::config::{Config, Options, Paths, Places};
 use crate::drive::tags::{self, RunState, WantedRun};
 use crate::drive::tend::{BY_EC2, Ended, Next, next};
@@ -37,9 +38,6 @@ const PASS: Duration = Duration::from_secs(30);
 /// The pause before a drive that did not come up is tried again, and the longest: it doubles.
 const PAUSE: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_mins(15);
-
-/// The longest that a run may take (`quantity::limit`).
-const LONGEST_RUN: SignedDuration = SignedDuration::from_hours(60 * 24);
 
 /// The exit code of a run whose time was over before it ended, as that of a command (timeout(1)).
 const OVERDUE: u8 = 124;
@@ -228,13 +226,9 @@ async fn tend_drive(
     paths: Paths,
     is_ending: Rc<Cell<bool>>,
 ) -> Result<(), Failure> {
-    let opening = || Opening::new(super::whole(name.clone()));
-    let drive = Drive::open(opening(), cloud.clone()).await?;
+    let drive = Drive::open(Opening::new(super::whole(name)), cloud.clone()).await?;
     let now = cloud.clock.now();
-    let Some(mut run) = drive
-        .wanted_run()
-        .filter(|run| run.state == RunState::Wanted)
-    else {
+    let Some(mut run) = drive.wanted_run() else {
         return Ok(());
     };
     // Whoever may tag may have written it.

@@ -37,8 +37,11 @@ const PORTS: RangeInclusive<u16> = 1..=u16::MAX;
 /// one would keep a forgotten instance until the bill.
 const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=WEEK;
 
-/// The times that a run can have: longer than a training of weeks, and shorter than what is forgotten.
-const LIMITS: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(60 * 24);
+/// The longest that a run can take: longer than a training of weeks, and shorter than what is forgotten.
+pub const LONGEST_RUN: Duration = Duration::from_hours(60 * 24);
+
+/// The times that a run can have.
+const LIMITS: RangeInclusive<Duration> = Duration::from_secs(10)..=LONGEST_RUN;
 
 /// The intervals that checkpoints can have: EBS accepts one snapshot of a volume every 15 seconds.
 const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;

@@ -8,7 +8,8 @@ use crate::host::runs::Run;
 /// The reason of an instance that a caller of EC2 ended (EC2 API reference, *`StateReason`*).
 const BY_CALLER: &str = "Client.UserInitiatedShutdown";
 
-/// The prefix of the reason of an instance that EC2 ended.
+/// The prefix of the state reason of an instance that EC2 ended. For one that a caller or its own
+/// system ended it is `Client.` (likewise).
 pub const BY_EC2: &str = "Server.";
 
 /// What follows for a run.

@@ -11,13 +11,14 @@ use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
 
 impl Drive {
-    /// The run of the drive that was wanted last, as the furthest of its parts has it.
+    /// The run of the drive that is wanted, as the furthest of its parts has it; none if it is over.
     pub(crate) fn wanted_run(&self) -> Option<WantedRun> {
         let (volumes, snapshots) = (&self.facts.volumes, &self.facts.snapshots);
         let of_volumes = self.facts.volumes_left().map(|it| &it.tags);
         let of_snapshots = snapshots.iter().map(|it| &it.tags);
         let newest = newest(volumes, snapshots)?;
-        WantedRun::of_parts(newest, of_volumes.chain(of_snapshots))
+        let run = WantedRun::of_parts(newest, of_volumes.chain(of_snapshots));
+        run.filter(|run| run.state == RunState::Wanted)
     }
 
     /// The volume that is mounted on `host`, if it is listed.

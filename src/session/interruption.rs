@@ -13,6 +13,7 @@ use anyhow::anyhow;
 
 use crate::config::quantity::Port;
 use crate::drive::tags::RunState;
+use crate::drive::tend::BY_EC2;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
@@ -26,10 +27,6 @@ use crate::opener::{Cost, Drive, Ending, Interruption};
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
 const INTERRUPTED: u8 = Exit::Interrupted as u8;
-
-/// The prefix of the state reason of an instance that EC2 ended. For one that a caller or its own
-/// system ended it is `Client.` (EC2 API reference, *`StateReason`*).
-const BY_EC2: &str = "Server.";
 
 /// The time below which a command is not started again.
 const SHORTEST: Duration = Duration::from_mins(1);

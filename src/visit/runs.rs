@@ -14,7 +14,7 @@ use super::visitor::{Visit, Visitor};
 use crate::asleep::Asleep;
 use crate::attached::runs::{list, no_run, report_missing, with_prefix};
 use crate::attached::{Reconnector, reach_live};
-use crate::drive::tags::{RunState, WantedRun};
+use crate::drive::tags::WantedRun;
 use crate::failure::{Exit, Failure, READER_LEFT};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
@@ -64,7 +64,6 @@ pub(crate) async fn list_runs(
     all: bool,
 ) -> Result<Listed, Failure> {
     let wanted = drive.wanted_run();
-    let wanted = wanted.filter(|run| run.state == RunState::Wanted);
     let not_up = |runs, wanted| Listed {
         host: None,
         runs,

@@ -50,7 +50,6 @@ impl Stopped {
 /// Saves the drive. Returns the exit code.
 pub(crate) async fn stop(drive: Drive, visitor: Visitor) -> Result<u8, Failure> {
     let wanted = drive.wanted_run();
-    let wanted = wanted.filter(|run| run.state == RunState::Wanted);
     let mut visit = Visit::new(drive, visitor, false)?;
     if let Some(run) = &wanted {
         // First: who tends it would begin the next try.

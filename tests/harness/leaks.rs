@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Lists all resources of the state directory `dir` that are still in the running system, a line
-/// each: loop devices, mounts, processes, and the network namespaces, links and cgroups of every instance with a record or a console in `dir`.
+/// each: loop devices, mounts, processes, and the network namespaces, links and cgroups of every
+/// instance with a record or a console in `dir`.
 pub fn leaks(dir: &Path) -> Vec<String> {
     let dir = fs::canonicalize(dir).unwrap();
     let text = dir.to_str().unwrap();
