@@ -69,6 +69,7 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
             .iter()
             .map(|group| self::id(&about("security group"), group.group_id()))
             .collect::<Result<_, _>>()?,
+        has_role: answer.iam_instance_profile().is_some(),
         tags: tags(answer.tags()),
         id,
     })

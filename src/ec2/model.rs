@@ -117,6 +117,8 @@ pub struct Instance {
     pub mappings: Vec<Mapping>,
     /// The instance's security groups.
     pub groups: Vec<GroupId>,
+    /// Whether it has a role, by its instance profile.
+    pub has_role: bool,
     /// The instance's tags.
     pub tags: Tags,
 }

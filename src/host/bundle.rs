@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 41] = [
+const SCRIPTS: [(&str, &str); 42] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -51,6 +51,7 @@ const SCRIPTS: [(&str, &str); 41] = [
     ("sftp.py", include_str!("../../shell/host/sftp.py")),
     ("files.py", include_str!("../../shell/host/files.py")),
     ("agent.py", include_str!("../../shell/host/agent.py")),
+    ("role.py", include_str!("../../shell/host/role.py")),
     ("caller.py", include_str!("../../shell/host/caller.py")),
     ("client.py", include_str!("../../shell/host/client.py")),
     ("piped.py", include_str!("../../shell/host/piped.py")),

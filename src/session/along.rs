@@ -1,5 +1,6 @@
 //! The things that a session brings along into its container, besides ports: variables, the SSH
-//! agent of this computer, Git's identity, and AWS credentials.
+//! agent of this computer, Git's identity, and AWS credentials; without those of this computer, the role
+//! of the host's instance, if it has one.
 //!
 //! It is there before the shell or command begins, and as long as the session lasts. Nothing of it
 //! is on the drive: what has to be written is on the container's tmpfs.
@@ -10,6 +11,7 @@ use super::container::ContainerSession;
 use super::container_failure;
 use super::credentials::Endpoint;
 use super::state::Parts;
+use crate::cloud::Cloud;
 use crate::config::GitUser;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
@@ -43,6 +45,7 @@ pub(super) async fn bring(
     parts: &mut Parts<'_>,
     instance: &Instance,
     inside: &mut ContainerSession,
+    cloud: &Cloud,
 ) -> Result<Along, Failure> {
     let (report, json) = (parts.report, parts.request.options.config.json);
     let options = &parts.request.options;
@@ -83,6 +86,15 @@ pub(super) async fn bring(
             endpoint.name_in(&mut variables);
         }
     }
+    let has_role = instance.has_role && along.credentials.is_none();
+    if has_role {
+        for name in ["AWS_REGION", "AWS_DEFAULT_REGION"] {
+            variables.set_missing(name, cloud.ec2.region());
+        }
+        for (name, value) in &cloud.inside {
+            variables.set_missing(name, value);
+        }
+    }
     let is_empty = variables.is_empty();
     if let Some(config) = &inside.container.git {
         variables.set_missing("GIT_CONFIG_SYSTEM", &git_file(config));
@@ -93,11 +105,18 @@ pub(super) async fn bring(
         return Ok(along);
     }
     let script = variables.script();
-    let brought = inside.host.bring(&inside.container, &session, &script);
-    let file = brought
+    let brought = inside
+        .host
+        .bring(&inside.container, &session, &script, has_role);
+    let brought = brought
         .await
         .map_err(container_failure::from_script_error)?;
-    inside.container.variables = Some(file);
+    if let Some(why) = brought.no_role {
+        report.warn(&format!(
+            "programs in the container cannot use the role of the instance: {why}"
+        ));
+    }
+    inside.container.variables = Some(brought.file);
     Ok(along)
 }
 

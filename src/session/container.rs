@@ -293,7 +293,7 @@ impl ContainerSession {
         self.jupyter.spawn(async move {
             let script = variables.script();
             // Without a connection the session has other worries.
-            drop(host.bring(&container, &session, &script).await);
+            drop(host.bring(&container, &session, &script, false).await);
         });
     }
 

@@ -234,7 +234,7 @@ impl Session {
             report: &self.drive.report,
         };
         let opening = async {
-            let along = along::bring(&mut parts, instance, inside).await?;
+            let along = along::bring(&mut parts, instance, inside, &self.drive.cloud).await?;
             let forwards = forwards::open_all(&mut parts, instance, inside).await?;
             Ok::<_, Failure>((along, forwards))
         };

@@ -33,6 +33,7 @@ pub fn may_terminate(id: &InstanceId) -> MayTerminate {
         image: String::new(),
         mappings: Vec::new(),
         groups: Vec::new(),
+        has_role: false,
         tags: tags::claim(&who()),
     };
     let (seen, at) = seen(vec![instance.clone()], Vec::new(), Vec::new());

@@ -7,25 +7,39 @@ use crate::host::facts::{Facts, ScriptError};
 use crate::ids::{SessionId, random_id};
 use crate::ssh::SshError;
 
+/// The variables that are in a container.
+#[derive(Debug)]
+pub struct Brought {
+    /// The file in it that has them.
+    pub file: String,
+    /// Why programs there cannot use the role of the host's instance, if they should.
+    pub no_role: Option<String>,
+}
+
 impl Host {
     /// Brings variables along, lines `export NAME='VALUE'`, for `session`'s shells and commands in
-    /// `container` and for what Jupyter starts for it. They are sent on standard input. Returns the
-    /// file in the container that has them.
+    /// `container` and for what Jupyter starts for it. They are sent on standard input. With `role`
+    /// programs there may also use the role of the host's instance.
     pub async fn bring(
         &self,
         container: &Container,
         session: &SessionId,
         variables: &str,
-    ) -> Result<String, ScriptError> {
+        role: bool,
+    ) -> Result<Brought, ScriptError> {
         const SCRIPT: &str = "environment bring";
         let inputs = [
             ("XDRIVE_CONTAINER", container.name.as_str()),
             ("XDRIVE_SESSION", &session.0),
+            ("XDRIVE_ROLE", if role { "yes" } else { "" }),
         ];
         let command = call(SCRIPT, &inputs);
         let sent = self.ssh.run_named(SCRIPT, &command, variables.as_bytes());
-        Facts::read(SCRIPT, &sent.await?, &[])?;
-        Ok(format!("/run/xdrive/environment/{session}"))
+        let facts = Facts::read(SCRIPT, &sent.await?, &[])?;
+        Ok(Brought {
+            file: format!("/run/xdrive/environment/{session}"),
+            no_role: facts.optional("no_role")?,
+        })
     }
 
     /// Sends the words of a command ahead, if they are too long for an argument of the host's shell.

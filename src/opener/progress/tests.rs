@@ -86,6 +86,7 @@ fn an_instance() -> Instance {
         image: String::new(),
         mappings: Vec::new(),
         groups: Vec::new(),
+        has_role: false,
         tags: tags::claim(&who()),
     }
 }

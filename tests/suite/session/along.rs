@@ -1,6 +1,7 @@
 //! The things that a session brings along into its container: the SSH agent of this computer, Git's
-//! identity, AWS credentials.
+//! identity, AWS credentials, and the role of the instance.
 
+mod role;
 mod wide;
 
 use std::collections::BTreeMap;

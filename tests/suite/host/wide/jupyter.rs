@@ -24,7 +24,7 @@ async fn kernels_have_variables(machine: &Machine, address: &str) {
     let container = machine.host.running(None).await.unwrap().unwrap();
     let session = SessionId("two".into());
     let variables = "export SECRET='kept-4711'\n";
-    let brought = machine.host.bring(&container, &session, variables);
+    let brought = machine.host.bring(&container, &session, variables, false);
     brought.await.unwrap();
     let kernel = format!("http://{address}/api/kernels?token=second-token");
     let begun = machine
