@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::cloud::{self, Cloud};
-use crate::ec2::calls::{CALLS, Role};
+use crate::ec2::calls::{CALLS, Call, Role};
 use crate::ec2::{DRIVE, KeyArn, OWNER, Partition};
 use crate::failure::{Exit, Failure};
 
@@ -31,6 +31,9 @@ const USE_OF_A_KEY: [&str; 5] = [
     "kms:ReEncrypt*",
     "kms:Decrypt",
 ];
+
+/// Calls that `xdrive tend` never makes: of `fork`, `copy` and `adopt`, and of `gc`.
+const NOT_OF_TEND: [&str; 2] = ["CopySnapshot", "DeleteSecurityGroup"];
 
 /// `xdrive policy`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -50,6 +53,12 @@ pub struct Args {
     #[arg(long)]
     pub own: bool,
 
+    /// Allow only what `xdrive tend` does.
+    ///
+    /// For the role of a machine that tends. --role adds what runs with --instance-profile take.
+    #[arg(long)]
+    pub tend: bool,
+
     /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that of
     /// the ARNs given here, else of the region that is set, else aws].
     #[arg(long, value_name = "PARTITION")]
@@ -57,7 +66,7 @@ pub struct Args {
 
     /// Write instead what `xdrive selftest` asks besides: Session Manager and Fault Injection
     /// Service.
-    #[arg(long, conflicts_with_all = ["role", "kms_key", "own"])]
+    #[arg(long, conflicts_with_all = ["role", "kms_key", "own", "tend"])]
     pub selftest: bool,
 }
 
@@ -70,6 +79,8 @@ pub struct Grants<'a> {
     pub keys: &'a [KeyArn],
     /// The owner of all that may be touched; none for every drive of the account.
     pub owner: Option<&'a str>,
+    /// Whether only what `xdrive tend` does is allowed.
+    pub tends: bool,
 }
 
 /// Prints the policy. Returns the exit code. The region, which may decide the partition, is read
@@ -91,6 +102,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
             role: args.role.as_deref(),
             keys: &args.kms_key,
             owner: owner.as_deref(),
+            tends: args.tend,
         };
         policy(partition, grants)
     };
@@ -130,7 +142,9 @@ fn partition(args: &Args, owner: Option<&str>) -> Result<Option<Partition>, Fail
 /// The policy document (IAM user guide, *IAM JSON policy elements reference*).
 #[must_use]
 pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
-    let Grants { role, keys, owner } = grants;
+    let Grants {
+        role, keys, owner, ..
+    } = grants;
     let mut statements = Statements::default();
     // An owner's tag tells the resources apart, and a policy is short.
     let whole = json!(format!("arn:{partition}:ec2:*:*:*"));
@@ -144,7 +158,8 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
     let mut creating = Vec::new();
     // An instance's interface gets the tags of the account's own.
     let mut created: Vec<&str> = vec!["network-interface"];
-    for call in CALLS {
+    let is_made = |call: &&Call| !grants.tends || !NOT_OF_TEND.contains(&call.name);
+    for call in CALLS.iter().filter(is_made) {
         let action = call.action();
         let mut by_role: Vec<(Role, Vec<&str>)> = Vec::new();
         for (kind, role) in call.resources() {

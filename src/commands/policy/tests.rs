@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Args, Grants, partition};
@@ -185,6 +187,7 @@ fn it_fits_a_managed_policy() {
             role: Some(ROLE),
             keys: &keys,
             owner,
+            tends: false,
         };
         let text = super::policy(Partition::UsGov, grants).to_string();
         assert!(text.len() <= LONGEST, "{} characters", text.len());
@@ -199,6 +202,26 @@ fn a_role_may_be_passed_only_if_it_is_named() {
 }
 
 #[test]
+fn who_tends_may_do_less() {
+    let tends = Grants {
+        tends: true,
+        ..Grants::default()
+    };
+    let actions = |policy: &Value| -> BTreeSet<String> {
+        let all = policy["Statement"].as_array().unwrap().iter();
+        let actions = all.flat_map(|it| it["Action"].as_array().unwrap());
+        actions.map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    let (whole, less) = (
+        actions(&policy(None)),
+        actions(&super::policy(Partition::Aws, tends)),
+    );
+    assert!(less.is_subset(&whole));
+    let missing: Vec<&str> = whole.difference(&less).map(String::as_str).collect();
+    assert_eq!(missing, ["ec2:CopySnapshot", "ec2:DeleteSecurityGroup"]);
+}
+
+#[test]
 fn every_arn_is_of_the_partition() {
     for partition in Partition::ALL {
         let (role, key) = (
@@ -210,6 +233,7 @@ fn every_arn_is_of_the_partition() {
             role: Some(&role),
             keys: &keys,
             owner: None,
+            tends: false,
         };
         let text = super::policy(partition, grants).to_string();
         let arns: Vec<&str> = text.split("\"arn:").skip(1).collect();
@@ -317,6 +341,7 @@ fn the_partition_is_that_of_the_arns_which_have_to_agree() {
         partition,
         role: Some(role.to_owned()),
         own: false,
+        tend: false,
         selftest: false,
         kms_key: key.map(|key| key.parse().unwrap()).into_iter().collect(),
     };

@@ -52,15 +52,18 @@ fn an_instance_that_was_launched_from_another_outlives_it() {
 async fn the_printed_policy_is_what_a_role_is_held_to() {
     let site = site_with_roles();
     let home = tempfile::tempdir().unwrap();
-    let mut printing = Command::new(program());
-    printing
-        .args(["--local", "--local-dir"])
-        .arg(site.dir())
-        .arg("policy")
-        .env("HOME", home.path());
-    let printed = printing.output().unwrap();
-    assert!(printed.status.success(), "{printed:?}");
-    fs::write(site.dir().join("lab.json"), printed.stdout).unwrap();
+    let hold_to = |words: &[&str]| {
+        let mut printing = Command::new(program());
+        printing
+            .args(["--local", "--local-dir"])
+            .arg(site.dir())
+            .args(words)
+            .env("HOME", home.path());
+        let printed = printing.output().unwrap();
+        assert!(printed.status.success(), "{printed:?}");
+        fs::write(site.dir().join("lab.json"), printed.stdout).unwrap();
+    };
+    hold_to(&["policy"]);
     let paths = Paths {
         config: home.path().join("config.toml"),
         ..Paths::find(Some(site.dir())).unwrap()
@@ -93,4 +96,20 @@ for call in (ec2.describe_availability_zones, ec2.describe_regions):
         boto(&host, outside),
         "creating\nUnauthorizedOperation\nUnauthorizedOperation\n"
     );
+
+    // Who tends clears away no groups.
+    let outside = "
+import boto3
+ec2 = boto3.client('ec2')
+group = ec2.create_security_group(GroupName='g', Description='g', TagSpecifications=[
+    dict(ResourceType='security-group', Tags=[dict(Key='xdrive:owner', Value='me')])])
+try:
+    ec2.delete_security_group(GroupId=group['GroupId'])
+except Exception as error:
+    print(error.response['Error']['Code'])
+";
+    hold_to(&["policy", "--tend"]);
+    let tended = run_in(&host, &[xdrive, "tend", "--once"], &inside);
+    assert!(tended.status.success(), "{tended:?}");
+    assert_eq!(boto(&host, outside), "UnauthorizedOperation\n");
 }
