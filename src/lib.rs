@@ -58,7 +58,7 @@
 //! | P7 | an abandoned instance closes its drive and switches itself off | `shell/host/watch`, `shell/host/presence`, and `shell/host/boot` for one that no client ever claimed | `model::abandoned`, `host::lease`, `host::boot::a_machine_without_a_login_switches_itself_off`, `session::left_running::a_drive_that_no_client_comes_back_to_is_closed_and_its_instance_switched_off` |
 //! | P8 | the terminal is restored on every way out | [`terminal`] | `ssh::terminal::a_panic_gives_the_terminal_back_before_it_speaks`, `ssh::terminal::a_host_that_dies_gives_the_terminal_back`, `session::terminal::a_signal_from_outside_saves_and_gives_the_terminal_back` |
 //! | P9 | what a host, a tag, an image or a disk says never becomes a path, a command, a name of a file, a login or a control character on this computer, and is bounded before it is kept | [`report`], [`drive::tags`], `transfer`, `host::sftp`, `asleep::ext4` | `session::tagged`, `transfer::tests::unharmed::whatever_a_server_says_nothing_changes_but_what_was_named`, `report::text::tests::no_character_of_anybodys_is_obeyed_by_a_terminal`, `asleep::ext4::tests::mutated`, `cli::complete::bash::tests::a_candidate_is_one_word_that_does_nothing` |
-//! | P10 | a run's try is begun once | `shell/host/tries.py`, `session::tries` | `session::tend::each_try_of_a_run_begins_once_wherever_it_is_tended` |
+//! | P10 | a run's try is begun once | `shell/host/tries.py`, `session::tries` | `model::tended`, `session::tend::each_try_of_a_run_begins_once_wherever_it_is_tended` |
 //!
 //! What shows a promise is a test, or a file of tests, of `tests/suite` or of a room, among those that
 //! `shell/test.sh` runs (`--all` adds the modules called `wide`); `tests/suite/house/promises.rs` holds

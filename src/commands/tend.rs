@@ -21,8 +21,8 @@ use crate::cloud::Cloud;
 use crate::config::launch::{Fallback, LaunchOptions};
 use crate::config::quantity::LONGEST_RUN;
 use crate::config::{Config, Options, Paths, Places};
-use crate::drive::tags::{self, RunState, WantedRun};
-use crate::drive::tend::{BY_EC2, Ended, Next, next};
+use crate::drive::tags::{self, RunState, SnapshotKind, WantedRun};
+use crate::drive::tend::{Ended, Next, is_saved_first, next};
 use crate::ec2::{Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -270,10 +270,7 @@ async fn go_on(
     };
     let is_late = cloud.clock.now() >= run.until;
     let has_volume = drive.facts.volumes_left().next().is_some();
-    let was_taken = why_ended
-        .as_ref()
-        .is_some_and(|why| why.starts_with(BY_EC2));
-    if is_late || !was_taken || !has_volume {
+    if is_saved_first(why_ended.as_deref(), has_volume, is_late) {
         let saving = visit::finish_drive(name.clone(), cloud, visitor.clone(), None, false);
         let saved = saving.await?;
         if let Some(failure) = saved.failure {
@@ -284,12 +281,15 @@ async fn go_on(
         if saved.asked.is_some() || opened.facts.host.is_some() {
             return Ok(());
         }
+        let newest = opened.facts.newest_readable(None);
+        let was_closed = newest.is_some_and(|(tags, _)| tags.kind == SnapshotKind::Clean);
         let listed = visit::list_runs(opened, || Ok(visitor.clone()), true).await?;
         let record = listed.runs.iter().find(|it| it.id == run.id.as_str());
         let last = drive.facts.last.as_ref().zip(why_ended.as_deref());
         let last = last.map(|(last, why)| Ended {
             launched: last.launched,
             why,
+            was_closed,
         });
         let next = match next(record, last) {
             Next::Bring if is_late => Next::Over(RunState::Failed, Some(OVERDUE)),

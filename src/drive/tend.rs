@@ -1,4 +1,5 @@
-//! What follows for a run whose host is gone, by its record on the drive. A pure function of both.
+//! What follows for a run whose host is gone, and on a host that has its drive. Pure functions of what EC2
+//! and the drive have of it.
 
 use jiff::Timestamp;
 
@@ -28,6 +29,37 @@ pub struct Ended<'a> {
     pub launched: Timestamp,
     /// Why it ended, as EC2 says.
     pub why: &'a str,
+    /// Whether the drive was closed there: its newest snapshot is a clean one.
+    pub was_closed: bool,
+}
+
+/// What a host whose drive has a record of a run does for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnHost {
+    /// Nothing: it ended for good, with this exit code.
+    Over(u8),
+    /// Nothing: it runs there.
+    There,
+    /// The next try may begin.
+    Begins,
+}
+
+/// Whether the drive of a run is saved and its record read before anything else: unless EC2 took its host,
+/// as `why_ended` has it, and left its volume, where the next try may begin at once.
+#[must_use]
+pub fn is_saved_first(why_ended: Option<&str>, has_volume: bool, is_late: bool) -> bool {
+    let was_taken = why_ended.is_some_and(|why| why.starts_with(BY_EC2));
+    is_late || !was_taken || !has_volume
+}
+
+/// What a host does for a run with this `record` on its drive, if it has one.
+#[must_use]
+pub fn on_host(record: Option<&Run>) -> OnHost {
+    match record {
+        Some(run) if run.runs() => OnHost::There,
+        Some(run) => run.finished().map_or(OnHost::Begins, OnHost::Over),
+        None => OnHost::Begins,
+    }
 }
 
 /// What follows for a run with this `record`, if it has one, after the drive's `last` instance has ended,
@@ -41,8 +73,9 @@ pub fn next(record: Option<&Run>, last: Option<Ended<'_>>) -> Next {
         return Next::Bring;
     };
     // xdrive ends hosts by the same call, but those that have closed: the end of what ran there is on
-    // record then. Whoever ended this one in the console wants to pay no more.
-    let was_cut_off = run.status.is_none() && run.began_at() >= last.launched;
+    // record then, unless that host had restarted before. Whoever ended this one in the console wants to pay
+    // no more.
+    let was_cut_off = run.status.is_none() && !last.was_closed && run.began_at() >= last.launched;
     if was_cut_off && last.why.starts_with(BY_CALLER) {
         return Next::Over(RunState::Stopped, None);
     }
@@ -68,7 +101,11 @@ mod tests {
 
     fn last_instance(launched: i64, why: &str) -> Ended<'_> {
         let launched = Timestamp::from_second(launched).unwrap();
-        Ended { launched, why }
+        Ended {
+            launched,
+            why,
+            was_closed: false,
+        }
     }
 
     const BY_USER: &str = "Client.UserInitiatedShutdown: User initiated shutdown";
@@ -93,6 +130,36 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_is_saved_first_unless_ec2_took_its_host_and_left_its_volume() {
+        let taken = Some("Server.SpotInstanceTermination: Spot instance termination");
+        assert!(!is_saved_first(taken, true, false));
+        assert!(is_saved_first(taken, false, false));
+        assert!(is_saved_first(taken, true, true));
+        assert!(is_saved_first(Some(BY_USER), true, false));
+        assert!(is_saved_first(None, true, false));
+    }
+
+    #[test]
+    fn a_host_begins_the_next_try_of_what_neither_runs_there_nor_is_over() {
+        let lost = Run {
+            is_lost: true,
+            ..run(None, None)
+        };
+        let there = Run {
+            is_lost: false,
+            ..run(None, None)
+        };
+        assert_eq!(on_host(None), OnHost::Begins);
+        assert_eq!(on_host(Some(&lost)), OnHost::Begins);
+        assert_eq!(on_host(Some(&there)), OnHost::There);
+        assert_eq!(on_host(Some(&run(Some(7), None))), OnHost::Over(7));
+        assert_eq!(
+            on_host(Some(&run(Some(143), Some("notice")))),
+            OnHost::Begins
+        );
+    }
+
+    #[test]
     fn a_run_whose_host_was_ended_in_the_console_is_not_begun_again() {
         let stopped = Next::Over(RunState::Stopped, None);
         assert_eq!(
@@ -112,5 +179,11 @@ mod tests {
             Next::Bring
         );
         assert_eq!(next(None, None), Next::Bring);
+        // A host that restarted, which ended the run, and that a session closed later.
+        let closed = Ended {
+            was_closed: true,
+            ..last_instance(5, BY_USER)
+        };
+        assert_eq!(next(Some(&run(None, None)), Some(closed)), Next::Bring);
     }
 }

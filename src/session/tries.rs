@@ -16,6 +16,7 @@ use super::request::{Request, SPOOL, Task};
 use super::state::Session;
 use crate::config::quantity::Spool;
 use crate::drive::tags::{RunState, WantedRun};
+use crate::drive::tend::{OnHost, on_host};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
@@ -65,13 +66,10 @@ impl Session {
         };
         self.command = Some(id.clone());
         let runs = inside.host.runs().await.map_err(failed)?;
-        if let Some(run) = runs.iter().find(|run| run.id == id.as_str()) {
-            if let Some(status) = run.finished() {
-                return Err(Ending::Exit(status));
-            }
-            if run.runs() {
-                return Ok(Try::There);
-            }
+        match on_host(runs.iter().find(|run| run.id == id.as_str())) {
+            OnHost::Over(status) => return Err(Ending::Exit(status)),
+            OnHost::There => return Ok(Try::There),
+            OnHost::Begins => {}
         }
         let Tries { order, begun } = inside.host.tries(&id).await.map_err(failed)?;
         if let Task::Again(_) = self.request.task {

@@ -2,9 +2,10 @@
 
 use super::broken::Broken;
 use super::check::{Checked, Old, Setup, State};
-use super::client::{At, Client, End, Rules};
+use super::client::{At, Client, End, Rules, Run};
 use super::events::{Event, Fault};
 use super::lease::First;
+use super::runs::RUN;
 use super::steps::{Fate, Read, Stage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +33,11 @@ pub(super) enum Action {
     /// Half a renewal of its lease.
     Renew(u8),
     Write(u8),
+    /// An action for the drive's run.
+    Tend {
+        slot: u8,
+        mix: u16,
+    },
     Checkpoint(u8),
     Leave(u8),
     Kill(u8),
@@ -87,6 +93,10 @@ impl Checked {
                 Stage::Call(_) => self.calls(state, client, actions),
                 Stage::Answer(_) => actions.push(Action::Answer(slot)),
             },
+            At::Tending => {
+                let reads = client.tend_reads(&state.world);
+                actions.extend((0..mixes(reads)).map(|mix| Action::Tend { slot, mix }));
+            }
             At::Inside { wrote } => {
                 if !wrote && state.world.written < 12 {
                     actions.push(Action::Write(slot));
@@ -177,6 +187,9 @@ impl State {
                 let client = &mut self.clients[usize::from(slot)];
                 let run = setup.clients[usize::from(slot)][usize::from(client.began)];
                 client.start(run, &self.world);
+                if run == Run::Stop {
+                    self.world.may_stop_run();
+                }
             }
             Action::Look { slot, mix } => {
                 self.budget.stale -= u8::from(mix > 0);
@@ -204,6 +217,10 @@ impl State {
                 let first = rules.broken.map_or(First::Record, Broken::first_renewed);
                 self.clients[usize::from(slot)].renew(&mut self.world, first);
             }
+            Action::Tend { slot, mix } => {
+                self.budget.stale -= u8::from(mix > 0);
+                self.clients[usize::from(slot)].tend_on(&mut self.world, rules, mix);
+            }
             Action::Write(slot) => {
                 self.world.write(slot);
                 self.clients[usize::from(slot)].at = At::Inside { wrote: true };
@@ -229,7 +246,7 @@ impl State {
             }
             Action::Mend(slot) => self.clients[usize::from(slot)].cut = false,
             Action::Happen(event) => {
-                self.budget.faults -= 1;
+                self.budget.faults -= u8::from(event != Event::CapacityComes);
                 self.world.happen(event);
             }
         }
@@ -237,7 +254,7 @@ impl State {
         for host in &mut self.world.hosts {
             let over = |slot: u8| {
                 let client = self.clients.iter().find(|client| client.slot == slot);
-                client.is_none_or(|client| matches!(client.at, At::Over(_)))
+                slot != RUN && client.is_none_or(|client| matches!(client.at, At::Over(_)))
             };
             if host.client.is_some_and(over) {
                 host.client = None;

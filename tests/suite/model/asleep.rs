@@ -60,6 +60,7 @@ impl State {
             }
             (Asleep::Reading, At::Snapshots { .. } | At::Instances { .. })
             | (Asleep::Asking, At::Rest { .. }) => true,
+            (Asleep::Tending(before), At::Tending) => client.tending.is_some_and(before),
             (Asleep::Inside, At::Inside { .. }) => !client.has_to_renew(&self.world),
             (Asleep::Renewing(_), At::Inside { .. }) => {
                 let keep = client.keep.as_ref();
@@ -91,6 +92,7 @@ impl State {
                 },
                 Stage::Answer(_) => Action::Answer(slot),
             },
+            At::Tending => Action::Tend { slot, mix: 0 },
             At::Inside { wrote: false } => Action::Write(slot),
             At::Inside { wrote: true } => Action::Leave(slot),
             At::Over(_) => return None,

@@ -8,6 +8,7 @@ use xdrive::drive::tags::{self, Carried, SnapshotKind, SnapshotTags};
 use xdrive::drive::{Client, Contact, CopyOrder, Goal, HostView, Timing};
 use xdrive::ec2::{self, Snapshot, SnapshotState};
 use xdrive::host::Mounted;
+use xdrive::host::runs::Run;
 
 use super::lease::First;
 use super::world::Volume;
@@ -64,6 +65,12 @@ pub(super) enum Broken {
     SeesOnlyItsCopy,
     /// A copy is like any other snapshot: the highest generation is the newest state.
     CopyIsNewest,
+    /// Begins a try of the drive's run although that has begun.
+    NoFence,
+    /// Takes the run for lost, whatever its record says of its end.
+    EndUnread,
+    /// Saves the drive without the tags of its run.
+    ForgetsRun,
 }
 
 /// A host without a client.
@@ -275,6 +282,18 @@ impl Broken {
             };
             let who = values::who(0);
             snapshot.tags = tags::snapshot(values::drive(), &who, &own, &Carried::default());
+        }
+    }
+
+    /// Distorts the record of the drive's run.
+    pub(super) fn distort_record(self, record: Run) -> Run {
+        match self {
+            Self::EndUnread => Run {
+                status: None,
+                is_lost: !record.runs(),
+                ..record
+            },
+            _ => record,
         }
     }
 

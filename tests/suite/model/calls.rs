@@ -3,12 +3,12 @@
 use xdrive::clock::BootTime;
 use xdrive::drive::observed::{Refusal, Verdict};
 use xdrive::drive::plan::Step;
-use xdrive::drive::tags::SnapshotKind;
+use xdrive::drive::tags::{RunState, SnapshotKind};
 use xdrive::ec2::AttachmentState;
 use xdrive::host::Closed;
 use xdrive::ids::{InstanceId, SnapshotId, VolumeId};
 
-use super::client::{At, Client};
+use super::client::{At, Client, End};
 use super::copies::Original;
 use super::effects::{No, Order};
 use super::lease::Keep;
@@ -30,7 +30,7 @@ pub(super) enum Call {
     MarkFormatted(u8),
     Keep(u8),
     Close(u8),
-    Snapshot(u8, u8, SnapshotKind, u8),
+    Snapshot(u8, u8, SnapshotKind, u8, Option<RunState>),
     Verify(u8, SnapshotKind),
     Detach(u8, u8),
     Terminate(u8),
@@ -61,6 +61,7 @@ impl Call {
     /// The call is carried out.
     pub(super) fn arrive(&self, world: &mut World, freeze: bool) -> Result<Made, No> {
         match self {
+            Self::Launch(..) if !world.has_capacity => return Err(No::Capacity),
             Self::Launch(session, token, zone) => {
                 let (id, instance) = world.launch(*session, *token, *zone);
                 return Ok(Made::Instance(id, instance));
@@ -69,8 +70,8 @@ impl Call {
                 let (id, volume) = world.create_volume(*session, *token, *zone, *from)?;
                 return Ok(Made::Volume(id, volume));
             }
-            Self::Snapshot(of, generation, kind, op) => {
-                let (id, snapshot) = world.create_snapshot(*of, *generation, *kind, *op)?;
+            Self::Snapshot(of, generation, kind, op, run) => {
+                let (id, snapshot) = world.create_snapshot(*of, *generation, *kind, *op, *run)?;
                 return Ok(Made::Snapshot(id, snapshot));
             }
             Self::Record(id, until) => {
@@ -151,6 +152,7 @@ impl Client {
             let all: Vec<SnapshotId> = all.collect();
             self.know().me.leaving.extend(all);
         }
+        let is_out = matches!(answer, Err(Failure::No(No::Capacity)));
         let went = match answer {
             Ok(made) => self.remember(&step, made, world),
             Err(_) if let Step::Prune(superseded) = &step => {
@@ -171,6 +173,8 @@ impl Client {
                     *stage = next;
                 }
             }
+            // Nobody waits for capacity.
+            Went::Failed if is_out => self.end(End::Busy, world.now),
             // It pauses, and plans anew.
             Went::Failed => {
                 self.at = At::Rest {

@@ -16,6 +16,7 @@ use super::events::{Event, Fault};
 use super::past::Past;
 use super::recover::Known;
 use super::steps::Stage;
+use super::tender::Tending;
 use super::values;
 use super::world::{Promise, Tick, World};
 
@@ -34,6 +35,10 @@ pub(super) const P3_ONE: &str = "P3: undisturbed, all clients come to one instan
 pub(super) const P7: &str =
     "P7: an instance that nobody keeps ends by itself, and the drive survives";
 pub(super) const P4_ONCE: &str = "P4: no fork pays for a second copy";
+pub(super) const P10_ONCE: &str = "P10: no try of a run is begun twice";
+pub(super) const P10_OVER: &str = "P10: a run that is over is not begun again";
+pub(super) const P10_ON: &str =
+    "P10: once there is capacity, a pass begins what is wanted, and marks what is over";
 pub(super) const P4: &str = "P4: a next run ends with the drive saved, or says what is left";
 
 /// The setup of a check: its beginning, its clients, and how much may go wrong.
@@ -86,6 +91,8 @@ pub(super) enum Asleep {
     Asking,
     /// While its user works.
     Inside,
+    /// Before an action of that sort for the drive's run.
+    Tending(fn(Tending) -> bool),
     /// In the middle of a renewal, for so many ticks; and again in the middle of the next one.
     Renewing(Tick),
 }
@@ -127,6 +134,8 @@ pub(super) struct Checked {
     runs: Known,
     /// Whether every instance would end by itself, by the same digest.
     ends: Mutex<HashMap<u64, bool>>,
+    /// Whether the drive's run goes on, likewise.
+    goes_on: Mutex<HashMap<u64, bool>>,
 }
 
 impl Checked {
@@ -160,6 +169,7 @@ impl Checked {
             recovers: Mutex::default(),
             runs: Known::default(),
             ends: Mutex::default(),
+            goes_on: Mutex::default(),
         }
     }
 
@@ -186,6 +196,19 @@ impl Checked {
             runs.all(|run| self.runs.next_run(world, &self.rules, run, &well))
                 && self.setup.clients.iter().copied().flatten().all(is_made)
         })
+    }
+
+    /// Whether the drive's run goes on, or is over and marked so, if somebody tends it undisturbed.
+    fn goes_on(&self, state: &State) -> bool {
+        state.world.run.is_none()
+            || remembered(&self.goes_on, &state.world, |world| {
+                let well = |end: &End| match end {
+                    End::Stuck(_) => self.setup.may_be_stuck,
+                    End::Saved => true,
+                    End::Busy | End::Killed => false,
+                };
+                self.runs.next_run(world, &self.rules, Run::Tend, &well)
+            })
     }
 
     /// The next action of a client that receives an answer, while nothing can go wrong any more: no
@@ -256,6 +279,9 @@ impl Model for Checked {
         if state.is_idle() || state.budget.slow > 0 {
             actions.push(Action::Tick { idle: false });
         }
+        if !state.world.has_capacity {
+            actions.push(Action::Happen(Event::CapacityComes));
+        }
         if state.budget.faults > 0 {
             let may_pass = state.is_idle() || state.budget.slow > 0;
             if may_pass && self.allows(Fault::SlowCloud) {
@@ -325,6 +351,13 @@ impl Model for Checked {
             Property::always(P7, |model: &Self, state: &State| {
                 model.setup.lease.is_none() || model.ends_by_itself(state)
             }),
+            Property::always(P10_ONCE, |_, state: &State| {
+                !state.world.broken.contains(&Promise::BegunTwice)
+            }),
+            Property::always(P10_OVER, |_, state: &State| {
+                !state.world.broken.contains(&Promise::BegunOver)
+            }),
+            Property::always(P10_ON, |model: &Self, state: &State| model.goes_on(state)),
             Property::always(P4_ONCE, |_, state: &State| {
                 !state.world.broken.contains(&Promise::CopiedTwice)
             }),

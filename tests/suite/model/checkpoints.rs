@@ -66,7 +66,8 @@ impl Client {
         let generation = world.volume(volume).map_or(0, |volume| volume.generation);
         let op = self.token();
         let at = values::moment(world.now);
-        let made = world.create_snapshot(volume, generation, kind, op);
+        let run = world.volume(volume).and_then(|volume| volume.run);
+        let made = world.create_snapshot(volume, generation, kind, op, run);
         let overlay = self.know();
         overlay.me.attempts.push(Attempt {
             volume: values::volume_id(volume),

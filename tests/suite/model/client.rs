@@ -11,6 +11,7 @@ use xdrive::drive::observed::Observed;
 use xdrive::drive::overlay::{Overlay, Sweep};
 use xdrive::drive::plan::{Done, Goal, Next, Step, plan};
 use xdrive::drive::stuck::{Head, Left};
+use xdrive::drive::tags::RunState;
 use xdrive::drive::{Client as Holder, Contact, HostView, Timing};
 use xdrive::ec2::InstanceState;
 use xdrive::host::Mounted;
@@ -21,6 +22,7 @@ use super::digest;
 use super::lease::Keep;
 use super::lists::{Offer, Seen};
 use super::steps::Stage;
+use super::tender::{After, Tending};
 use super::values;
 use super::world::{Instance, Mount, Snapshot, Tick, Volume, World};
 
@@ -44,12 +46,15 @@ pub(super) enum Run {
     Rename,
     /// `xdrive fork` of that, which makes this drive.
     Fork(Original),
+    /// A pass of `xdrive tend`.
+    Tend,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum End {
     Saved,
+    /// It is in use, or there is no capacity.
     Busy,
     Stuck(Left),
     Killed,
@@ -78,6 +83,8 @@ pub(super) struct Client {
     pub(super) orders: u8,
     /// The lease that it renews.
     pub(super) keep: Option<Keep>,
+    /// What it does for the drive's run.
+    pub(super) tending: Option<Tending>,
     pub(super) suspended: bool,
     /// Whether no host answers it.
     pub(super) cut: bool,
@@ -123,6 +130,8 @@ pub(super) enum At {
         read: Tick,
         stage: Stage,
     },
+    /// Acts for the drive's run, on a host or at the tags.
+    Tending,
     /// The drive is mounted and a user works.
     Inside {
         wrote: bool,
@@ -143,6 +152,7 @@ impl Client {
             order: None,
             orders: 0,
             keep: None,
+            tending: None,
             suspended: false,
             cut: false,
             at: At::Off,
@@ -162,6 +172,9 @@ impl Client {
                 from: Some(Head::Snapshot(values::snapshot_id(id))),
             },
             Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
+            Run::Tend => Goal::Saved {
+                even_if_used: false,
+            },
             Run::Delete => Goal::Deleted {
                 shown: world.snapshot_ids(),
             },
@@ -171,6 +184,13 @@ impl Client {
         self.cut = run == Run::StopFromAfar;
         self.forget();
         self.at = At::Rest { until: world.now };
+        match run {
+            Run::Tend => self.tend(Tending::Look, world),
+            Run::Stop | Run::StopFromAfar if world.run.is_some() => {
+                self.tend(Tending::Mark(RunState::Stopped, After::Stop), world);
+            }
+            _ => {}
+        }
     }
 
     /// The process ends, and its knowledge with it.
@@ -181,6 +201,7 @@ impl Client {
         self.order = None;
         self.orders = 0;
         self.keep = None;
+        self.tending = None;
     }
 
     pub(super) fn over(&mut self, end: End) {
@@ -392,16 +413,20 @@ impl Client {
         if let Some(broken) = rules.broken {
             broken.distort_look(&mut sweep);
         }
+        if self.only_looks() {
+            return self.tend_drive(&sweep, world, rules);
+        }
         let mut seen = self.know().observe(sweep, &rules.timing);
         if let Some(broken) = rules.broken {
             broken.distort(&mut seen, &self.goal);
         }
         let now = world.now;
         let next = plan(&self.goal, &seen, values::moment(now), &rules.timing);
-        self.follow(next, seen, now);
+        self.follow(next, seen, world);
     }
 
-    fn follow(&mut self, next: Next, seen: Observed, now: Tick) {
+    fn follow(&mut self, next: Next, seen: Observed, world: &World) {
+        let now = world.now;
         match next {
             Next::Wait(..) => self.at = At::Rest { until: now + 1 },
             Next::Do(mut steps) => {
@@ -414,7 +439,12 @@ impl Client {
                     steps,
                 };
             }
+            Next::Done(Done::Ready { instance, .. }) if self.tending == Some(Tending::Bring) => {
+                self.tending = Some(Tending::Read(values::number(instance.as_str())));
+                self.at = At::Tending;
+            }
             Next::Done(Done::Ready { .. }) => self.at = At::Inside { wrote: false },
+            Next::Done(Done::Saved(_)) if self.tends_saved(world) => {}
             Next::Done(
                 Done::Saved(_) | Done::Parked(_) | Done::Deleted | Done::Renamed | Done::Copied(..),
             ) => {
@@ -427,7 +457,7 @@ impl Client {
     }
 
     /// On the way to a mounted drive, a session's own resources are ended first.
-    fn end(&mut self, end: End, now: Tick) {
+    pub(super) fn end(&mut self, end: End, now: Tick) {
         if self.goal.is_mounted() {
             self.goal = Goal::Ended;
             self.verdict = Some(end);

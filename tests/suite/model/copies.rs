@@ -105,6 +105,7 @@ impl World {
             formatted: true,
             dirty: false,
             data: original.data(),
+            ..Bytes::default()
         };
         let copy = Snapshot {
             state,
@@ -115,6 +116,7 @@ impl World {
             number: 0,
             mark: None,
             forked: Some(original),
+            run: None,
         };
         self.snapshots.push(Thing::new(id, copy.clone(), self.now));
         (id, copy)

@@ -79,6 +79,7 @@ pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
     (&world.hosts, &world.bytes, world.next_id).hash(to);
     (world.acknowledged, world.written, &world.broken).hash(to);
     (&world.aside, world.kept_aside, &world.ordered).hash(to);
+    (world.run, world.has_capacity).hash(to);
 }
 
 fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
@@ -141,7 +142,7 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
     (client.slot, client.session, client.began).hash(to);
     (&client.goal, &client.verdict).hash(to);
     (client.launch, client.order, client.orders).hash(to);
-    (client.suspended, client.cut).hash(to);
+    (client.suspended, client.cut, client.tending).hash(to);
     if let Some(keep) = &client.keep {
         let moment = |moment: Option<Tick>| moment.map(|moment| ticks(moment, now));
         (keep.instance, moment(keep.renewed), moment(keep.recorded)).hash(to);
@@ -149,6 +150,7 @@ fn hash_client<H: Hasher>(client: &Client, now: Tick, to: &mut H) {
     std::mem::discriminant(&client.at).hash(to);
     match &client.at {
         At::Off => return,
+        At::Tending => {}
         At::Over(end) => return end.hash(to),
         At::Rest { until } => (*until > now).hash(to),
         At::Snapshots { began, snapshots } => (ticks(*began, now), snapshots).hash(to),

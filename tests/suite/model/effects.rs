@@ -1,10 +1,11 @@
 //! The effects of calls, and the check of the promises about terminating and mounting, against the
 //! true mounts and disks.
 
-use xdrive::drive::tags::SnapshotKind;
+use xdrive::drive::tags::{RunState, SnapshotKind};
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 use xdrive::host::Closed;
 
+use super::runs::Why;
 use super::world::{Attachment, Host, Instance, Mount, Promise, Snapshot, Tick, Volume, World};
 
 /// A refusal by EC2 or a host: nothing was done.
@@ -16,6 +17,8 @@ pub(super) enum No {
     Unreachable,
     /// Busy: another client has the host.
     Busy,
+    /// EC2 has no instance now.
+    Capacity,
     /// The volume is blank, and was not to be formatted.
     Damaged,
 }
@@ -41,6 +44,7 @@ impl World {
                 until: self.until_of_a_launch(),
                 disk: None,
                 thrown,
+                why: None,
             };
             (self.add_instance(instance.clone()), instance)
         })
@@ -68,6 +72,8 @@ impl World {
             return Err(No::State);
         }
         let base = from.map_or(0, |(_, generation)| generation);
+        let origin = from.and_then(|(id, _)| self.snapshot(id));
+        let run = origin.and_then(|it| it.run).filter(|_| thrown.is_none());
         let volume = Volume {
             state: VolumeState::Creating,
             zone,
@@ -80,6 +86,7 @@ impl World {
             blank: from.is_none(),
             formatted: false,
             thrown,
+            run,
         };
         Ok((self.add_volume(volume.clone()), volume))
     }
@@ -90,6 +97,7 @@ impl World {
         generation: u8,
         kind: SnapshotKind,
         op: u8,
+        run: Option<RunState>,
     ) -> Result<(u8, Snapshot), No> {
         let Some(volume) = self.volume(of) else {
             return Err(No::State);
@@ -115,6 +123,7 @@ impl World {
             op,
             mark: None,
             forked: None,
+            run,
         };
         Ok((self.add_snapshot(snapshot.clone(), of), snapshot))
     }
@@ -189,12 +198,13 @@ impl World {
         {
             self.broken.insert(Promise::Terminated);
         }
-        self.end(instance);
+        self.end(instance, Why::ByCaller);
     }
 
     /// An instance ends, for any reason.
-    pub(super) fn end(&mut self, instance: u8) {
+    pub(super) fn end(&mut self, instance: u8, why: Why) {
         self.lose_host(instance);
+        self.note_why(instance, why);
         self.change_instance(instance, |host| {
             if host.state != InstanceState::Terminated {
                 host.state = InstanceState::ShuttingDown;
@@ -284,9 +294,11 @@ impl World {
         let host = self.reach(instance)?;
         host.closing = true;
         if freeze && let Mount::Writable(volume) = host.mounted {
+            self.close_try(instance);
+            self.bytes_mut(volume).dirty = false;
+            let host = self.reach(instance)?;
             host.off_in = Some(1);
             host.mounted = Mount::Frozen(volume);
-            self.bytes_mut(volume).dirty = false;
         }
         if let Some(Mount::Frozen(_)) = self.host(instance).map(|host| host.mounted) {
             return Ok(Closed::Frozen);
@@ -300,6 +312,7 @@ impl World {
 
     /// The host unmounts what it has, as it should.
     pub(super) fn unmount(&mut self, instance: u8) {
+        self.close_try(instance);
         let Some(host) = self.host_mut(instance) else {
             return;
         };

@@ -2,6 +2,7 @@
 
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
+use super::runs::{RUN, Why};
 use super::world::{Deadline, Host, Mount, Snapshot, World};
 
 /// An event.
@@ -29,6 +30,11 @@ pub(super) enum Event {
     SnapshotError(u8),
     /// A person copies a snapshot, tags and all.
     Copy(u8),
+    /// The command of the drive's run ends well.
+    RunEnds(u8),
+    /// EC2 launches no instance; and launches them again.
+    CapacityGoes,
+    CapacityComes,
 }
 
 /// The sorts of events and of trouble that a configuration can allow.
@@ -42,6 +48,8 @@ pub(super) enum Fault {
     Console,
     SnapshotError,
     Copy,
+    RunEnds,
+    Capacity,
     /// A client is killed.
     Crash,
     /// A client is suspended, for as long as it takes.
@@ -95,6 +103,11 @@ impl World {
                             .map(Event::SnapshotError),
                     );
                 }
+                Fault::RunEnds => {
+                    let runs = self.hosts.iter().filter(|host| host.run.is_some());
+                    events.extend(runs.map(|host| Event::RunEnds(host.instance)));
+                }
+                Fault::Capacity if self.has_capacity => events.push(Event::CapacityGoes),
                 Fault::Copy => {
                     events.extend(self.with_state(SnapshotState::Completed).map(Event::Copy));
                 }
@@ -129,8 +142,13 @@ impl World {
 
     pub(super) fn happen(&mut self, event: Event) {
         match event {
-            Event::Death(id) | Event::ConsoleTerminate(id) => self.end(id),
+            Event::Death(id) => self.end(id, Why::ByEc2),
+            Event::ConsoleTerminate(id) => {
+                self.may_stop_run();
+                self.end(id, Why::ByCaller);
+            }
             Event::Notice(id) => {
+                self.note_why(id, Why::ByEc2);
                 if let Some(host) = self.host_mut(id) {
                     host.closing = true;
                     host.off_in = Some(2);
@@ -141,7 +159,7 @@ impl World {
                 // a client that comes back gets a moment.
                 let (now, boot) = (self.now, self.end_of_a_boot());
                 if let Some(host) = self.host_mut(id) {
-                    host.client = None;
+                    (host.client, host.run) = (None, None);
                     host.mounted = Mount::Nothing;
                     host.unmounted = None;
                     host.ends = Deadline(host.ends.0.max(now + 1).min(boot.0));
@@ -150,10 +168,11 @@ impl World {
             Event::Hang(id) => self.lose_host(id),
             Event::Disconnect(id) => {
                 if let Some(host) = self.host_mut(id) {
-                    host.client = None;
+                    host.client = host.client.filter(|client| *client == RUN);
                 }
             }
             Event::ConsoleStop(id) => {
+                self.may_stop_run();
                 self.lose_host(id);
                 self.change_instance(id, |host| host.state = InstanceState::Stopping);
             }
@@ -169,6 +188,9 @@ impl World {
                 self.change_snapshot(id, |snapshot| snapshot.state = SnapshotState::Error);
             }
             Event::Copy(id) => self.copy(id),
+            Event::RunEnds(id) => self.finish_run(id),
+            Event::CapacityGoes => self.has_capacity = false,
+            Event::CapacityComes => self.has_capacity = true,
         }
     }
 
@@ -205,7 +227,7 @@ impl World {
         });
         for (id, left) in leaving.collect::<Vec<_>>() {
             if left == 0 {
-                self.end(id);
+                self.end(id, Why::ByItself);
             } else if self.host(id).is_some_and(is_written) {
                 self.unmount(id);
             }
@@ -230,6 +252,7 @@ impl World {
                         unmounted: None,
                         off_in: None,
                         ends,
+                        run: None,
                     });
                 }
                 InstanceState::ShuttingDown => {

@@ -10,6 +10,7 @@ use xdrive::drive::lease_left;
 use xdrive::ec2::InstanceState;
 
 use super::client::{At, Client};
+use super::runs::Why;
 use super::values;
 use super::world::{Deadline, Mount, Tick, World};
 
@@ -43,7 +44,11 @@ impl World {
         self.lease = Some(length);
         let end = Deadline(self.now + length);
         for host in &mut self.hosts {
-            host.ends = end;
+            host.ends = if host.run.is_some() {
+                Deadline::NEVER
+            } else {
+                end
+            };
         }
         for thing in &mut self.instances {
             if let Some(instance) = &mut thing.now {
@@ -98,7 +103,7 @@ impl World {
                     }
                 }
                 Some(1) => self.unmount(id),
-                Some(_) => self.end(id),
+                Some(_) => self.end(id, Why::ByItself),
             }
         }
     }
@@ -107,6 +112,7 @@ impl World {
     /// that hangs cannot, and a stopped one runs no clock.)
     pub(super) fn ends_by_itself(&self) -> bool {
         let mut world = self.clone();
+        world.drop_run();
         for _ in 0..TIMEOUT {
             world.tick(false);
         }

@@ -6,7 +6,9 @@
 //! disk is a set of bits, one for each acknowledged write. So the promises are about bytes; that
 //! the drive never forks ([`forks`]) is about tags as well. What a session throws away
 //! ([`throwaways`]) is acknowledged to nobody; a fork that made the drive as a copy of another one
-//! ([`copies`]) has acknowledged the bytes of that.
+//! ([`copies`]) has acknowledged the bytes of that. A drive may have a run ([`runs`]), whose record is on
+//! its disk and which clients of a third sort tend ([`tender`], [`tended`]): then a pass that nobody disturbs
+//! has to begin what is wanted, and to mark what is over, from every world on.
 //!
 //! A check is bounded by what may go wrong ([`check::Budget`]): within its budget every state is
 //! visited. Two active clients with faults have too many states: those checks begin close to the
@@ -47,7 +49,10 @@ mod lists;
 mod past;
 mod races;
 mod recover;
+mod runs;
 mod steps;
+mod tended;
+mod tender;
 mod throwaways;
 mod values;
 mod world;

@@ -39,6 +39,10 @@ pub(super) enum Past {
     Idle,
     /// Saved, and the first client has just launched.
     Launched,
+    /// The drive's run is wanted, and runs.
+    Running,
+    /// The drive's run is wanted, and its host was closed and saved.
+    Waiting,
 }
 
 impl Past {
@@ -59,16 +63,15 @@ impl Past {
             }
             Self::Idle => {
                 saved(&mut world);
-                let instance = world.fresh_id();
-                runs(&mut world, instance, 0, None);
+                launched(&mut world, 0);
             }
             Self::Launched => {
                 saved(&mut world);
-                launched(&mut world);
+                launched(&mut world, 1);
             }
-            Self::Crashed => {
-                used(&mut world, None);
-            }
+            Self::Running => return Self::Alive.world(lag).has_begun(),
+            Self::Waiting => return Self::Saved.world(lag).has_begun(),
+            Self::Crashed => _ = used(&mut world, None),
             Self::Spares => {
                 saved(&mut world);
                 let newest = world.snapshots[1].id;
@@ -113,7 +116,7 @@ impl Past {
                 }
                 let older = world.snapshots[0].id;
                 spare(&mut world, older, 1, 0);
-                launched(&mut world);
+                launched(&mut world, 1);
             }
             Self::JustForked => {
                 world.add_copy(Original::Short, SnapshotState::Completed);
@@ -133,6 +136,7 @@ impl Past {
                     formatted: true,
                     dirty: false,
                     data: 1,
+                    ..Bytes::default()
                 };
                 world.acknowledged = 1;
                 world.written = 1;
@@ -143,7 +147,7 @@ impl Past {
                     ..volume()
                 };
                 world.volumes.push(Thing::settled(id, blank));
-                launched(&mut world);
+                launched(&mut world, 1);
             }
         }
         world
@@ -161,6 +165,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
             until: Deadline::NEVER,
             disk: volume.map(|volume| (volume, false)),
             thrown: None,
+            why: None,
         },
     ));
     world.hosts.push(Host {
@@ -171,6 +176,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
         unmounted: None,
         off_in: None,
         ends: Deadline::NEVER,
+        run: None,
     });
 }
 
@@ -206,15 +212,16 @@ fn survivor(world: &mut World, data: Data) {
         formatted: true,
         dirty: true,
         data,
+        ..Bytes::default()
     };
     world.acknowledged |= data;
     world.written = 4;
 }
 
-/// The first client's first session has an instance, and logs in next.
-fn launched(world: &mut World) {
+/// The session has an instance, and logs in next, if it is one of the first client's.
+fn launched(world: &mut World, session: u8) {
     let instance = world.fresh_id();
-    runs(world, instance, 1, None);
+    runs(world, instance, session, None);
 }
 
 pub(super) fn snapshot(of: u8, generation: u8) -> Snapshot {
@@ -227,6 +234,7 @@ pub(super) fn snapshot(of: u8, generation: u8) -> Snapshot {
         number: 0,
         mark: None,
         forked: None,
+        run: None,
     }
 }
 
@@ -243,6 +251,7 @@ fn volume() -> Volume {
         blank: true,
         formatted: true,
         thrown: None,
+        run: None,
     }
 }
 
@@ -268,6 +277,7 @@ fn used(world: &mut World, to: Option<u8>) -> u8 {
         formatted: true,
         dirty: true,
         data: 1,
+        ..Bytes::default()
     };
     world.acknowledged = 1;
     world.written = 1;
@@ -285,6 +295,7 @@ fn saved(world: &mut World) {
             formatted: true,
             dirty: false,
             data,
+            ..Bytes::default()
         };
     }
     world.acknowledged = 0b11;

@@ -8,6 +8,7 @@ use xdrive::ec2::{InstanceState, SnapshotState};
 use super::client::{At, Client, End, Rules, Run};
 use super::digest;
 use super::lease::First;
+use super::runs::RUN;
 use super::steps::{Fate, Stage};
 use super::world::World;
 
@@ -17,6 +18,9 @@ const NEXT: u8 = 2;
 /// More looks than any run takes.
 const TIMEOUT: usize = 100;
 
+/// More looks than it takes until the lease of a host is over, and the drive is up again.
+const TENDED: usize = 400;
+
 /// The results so far: whether such a run ends well from a moment on, by its digest.
 #[derive(Debug, Default)]
 pub(super) struct Known(Mutex<HashMap<u64, bool>>);
@@ -25,12 +29,19 @@ impl Known {
     /// Whether one undisturbed run ends well after every client has died.
     pub(super) fn next_run(&self, world: &World, rules: &Rules, run: Run, well: Well) -> bool {
         let mut world = world.clone();
+        world.has_capacity = true;
+        if run != Run::Tend {
+            world.drop_run();
+        }
         for host in &mut world.hosts {
-            host.client = None;
+            host.client = host
+                .client
+                .filter(|client| *client == RUN && host.run.is_some());
         }
         let mut client = Client::new(NEXT);
         client.start(run, &world);
         let mut passed = Vec::new();
+        let timeout = if run == Run::Tend { TENDED } else { TIMEOUT };
         let is_well = loop {
             if let At::Rest { .. } = client.at {
                 let digest = digest::of_run(&world, &client);
@@ -39,10 +50,19 @@ impl Known {
                 }
                 passed.push(digest);
             }
+            if run == Run::Tend && matches!(client.at, At::Over(_)) {
+                let is_stuck = matches!(&client.at, At::Over(End::Stuck(_)));
+                if world.is_run_settled() {
+                    break true;
+                } else if !is_stuck {
+                    tend_again(&mut client, &world);
+                    continue;
+                }
+            }
             if let At::Over(end) = &client.at {
                 break well(&judge(&world, end));
             }
-            if passed.len() > TIMEOUT || !go_on(&mut client, &mut world, rules) {
+            if passed.len() > timeout || !go_on(&mut client, &mut world, rules) {
                 break well(&End::Killed);
             }
         };
@@ -50,6 +70,15 @@ impl Known {
         known.extend(passed.into_iter().map(|digest| (digest, is_well)));
         is_well
     }
+}
+
+/// The next pass, a moment later. No session of the one before is left.
+fn tend_again(client: &mut Client, world: &World) {
+    client.began = 0;
+    client.start(Run::Tend, world);
+    client.at = At::Rest {
+        until: world.now + 1,
+    };
 }
 
 /// The ends that are good.
@@ -73,6 +102,7 @@ fn go_on(client: &mut Client, world: &mut World, rules: &Rules) -> bool {
             Stage::Call(_) => client.call(world, rules, Fate::Done, 0),
             Stage::Answer(_) => client.receive(world),
         },
+        At::Tending => client.tend_on(world, rules, 0),
         At::Inside { .. } => client.leave(world.now),
         At::Off | At::Over(_) => return false,
     }

@@ -427,7 +427,12 @@ impl Client {
                     at: values::moment(now),
                 });
                 let of = number(volume.as_str());
-                Call::Snapshot(of, generation_number(*generation), *kind, op)
+                let run = match read {
+                    Read::Volume(volume, _) => volume.as_ref().and_then(|volume| volume.run),
+                    _ => None,
+                };
+                let run = run.filter(|_| rules.broken != Some(Broken::ForgetsRun));
+                Call::Snapshot(of, generation_number(*generation), *kind, op, run)
             }
             Step::Verify { snapshot, kind, .. } => Call::Verify(number(snapshot.as_str()), *kind),
             Step::Detach {

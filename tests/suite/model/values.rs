@@ -11,6 +11,7 @@ use xdrive::ec2;
 use xdrive::ids::{DriveAt, DriveName, Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 
 use super::copies::Original;
+use super::runs;
 use super::world::{Deadline, Instance, Mark, Snapshot, Tick, Volume};
 
 /// The length of a tick. A re-read counts for 10 s: in the tick after it, and not in the next. A
@@ -116,6 +117,11 @@ fn stamp(id: u8) -> Timestamp {
     Timestamp::UNIX_EPOCH + Duration::from_secs(id.into())
 }
 
+/// When an instance was launched.
+pub(super) fn instance_stamp(id: u8) -> Timestamp {
+    stamp(id)
+}
+
 pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
     let mapping = |(volume, delete_on_termination)| ec2::Mapping {
         device: DEVICE.to_owned(),
@@ -153,7 +159,11 @@ fn thrown(by: Option<u8>) -> ec2::Tags {
 pub(super) fn volume(id: u8, record: &Volume) -> ec2::Volume {
     let base = generation(record.base);
     let by = who(record.session);
-    let mut tags = tags::volume(drive(), &by, base, record.blank, None, &Carried::default());
+    let carried = Carried {
+        run: runs::tags(record.run),
+        ..Carried::default()
+    };
+    let mut tags = tags::volume(drive(), &by, base, record.blank, None, &carried);
     if record.generation != record.base {
         tags.extend(tags::raised(&by, generation(record.generation)));
     }
@@ -187,7 +197,11 @@ pub(super) fn snapshot(id: u8, record: &Snapshot) -> ec2::Snapshot {
         uuid: None,
         number: record.number.into(),
     };
-    let mut tags = tags::snapshot(drive(), &who(0), &own, &Carried::default());
+    let carried = Carried {
+        run: runs::tags(record.run),
+        ..Carried::default()
+    };
+    let mut tags = tags::snapshot(drive(), &who(0), &own, &carried);
     let leaving = record.mark.map(|mark| match mark {
         Mark::Deleting => Leaving::Deleted,
         Mark::Renaming => Leaving::Renamed(other_name()),

@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
-use xdrive::drive::tags::SnapshotKind;
+use xdrive::drive::tags::{RunState, SnapshotKind};
 use xdrive::ec2::{AttachmentState, InstanceState, SnapshotState, VolumeState};
 
 use super::copies::{Ordered, Original};
+use super::runs::{Record, Truth, Why};
 
 /// A moment or a span, in ticks. See [`super::values::TICK`].
 pub(super) type Tick = u16;
@@ -37,6 +38,10 @@ pub(super) enum Promise {
     OriginGone,
     /// A fork made two copies.
     CopiedTwice,
+    /// P10.
+    BegunTwice,
+    /// P10: a run that had ended, or that its user had stopped.
+    BegunOver,
 }
 
 /// A resource with an id (a later one has a higher id), as it is and as it may still be shown.
@@ -75,6 +80,8 @@ pub(super) struct Instance {
     pub(super) disk: Option<(u8, bool)>,
     /// The session for whose throwaway volume it was launched.
     pub(super) thrown: Option<u8>,
+    /// Why it ended, if the drive has a run.
+    pub(super) why: Option<Why>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -91,6 +98,8 @@ pub(super) struct Volume {
     pub(super) formatted: bool,
     /// The session that throws it away.
     pub(super) thrown: Option<u8>,
+    /// How far the drive's run is, as its tags have it.
+    pub(super) run: Option<RunState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -114,6 +123,8 @@ pub(super) struct Snapshot {
     pub(super) mark: Option<Mark>,
     /// The original that it is a copy of, if its drive began with it.
     pub(super) forked: Option<Original>,
+    /// How far the drive's run is, as its tags have it.
+    pub(super) run: Option<RunState>,
 }
 
 /// The mark of a snapshot that leaves its drive.
@@ -145,6 +156,8 @@ pub(super) struct Host {
     pub(super) off_in: Option<u8>,
     /// The end of its lease, by its own clock.
     pub(super) ends: Deadline,
+    /// The number of the run's try that runs there.
+    pub(super) run: Option<u8>,
 }
 
 /// The bytes of a volume or a snapshot.
@@ -154,6 +167,8 @@ pub(super) struct Bytes {
     /// Whether it was not unmounted.
     pub(super) dirty: bool,
     pub(super) data: Data,
+    /// The record of the drive's run.
+    pub(super) run: Record,
 }
 
 /// The world outside the clients.
@@ -179,6 +194,10 @@ pub(super) struct World {
     pub(super) written: u8,
     /// The copies of other drives that were ordered.
     pub(super) ordered: Vec<Ordered>,
+    /// The drive's run, if it has one.
+    pub(super) run: Option<Truth>,
+    /// Whether EC2 launches instances.
+    pub(super) has_capacity: bool,
     pub(super) broken: BTreeSet<Promise>,
 }
 
@@ -265,6 +284,8 @@ impl World {
             kept_aside: 0,
             written: 0,
             ordered: Vec::new(),
+            run: None,
+            has_capacity: true,
             broken: BTreeSet::new(),
         }
     }
