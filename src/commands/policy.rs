@@ -56,7 +56,7 @@ pub struct Args {
     /// Allow only what `xdrive tend` does.
     ///
     /// For the role of a machine that tends. --role adds what runs with --instance-profile take.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub tend: bool,
 
     /// The partition that the account is in: aws, aws-us-gov, aws-cn or aws-eusc [default: that of
