@@ -9,6 +9,7 @@
 //!               │                               └─ points  counts what it says of its calls and steps
 //!               ├ day: a hundred sessions on one drive ─ ending: all the ways at once
 //!               ├ verbs: fork, rename, adopt, delete, note, killed at every point, on paper
+//!               ├ tended: passes over a run whose host was lost, killed at every point
 //!               ├ lost: one run for an hour, whose line and laptops come and go
 //!               ├ package: the Debian package, where there is no Rust ─ release: made once, and again
 //!               └ engines: a drive on the Docker of another Debian, and back ─ long: only if asked for
@@ -50,6 +51,7 @@ mod points;
 mod release;
 mod running;
 mod site;
+mod tended;
 mod verbs;
 
 use std::process::ExitCode;
@@ -71,7 +73,7 @@ struct Sweep {
     bound: usize,
 }
 
-static SWEEPS: [Sweep; 9] = [
+static SWEEPS: [Sweep; 10] = [
     Sweep {
         name: "wide::xdrive_and_its_ec2_killed_at_every_point",
         run: kill::with_ec2,
@@ -99,6 +101,12 @@ static SWEEPS: [Sweep; 9] = [
     Sweep {
         name: "wide::a_run_that_loses_its_line_and_its_laptops",
         run: lost::line_and_laptops,
+        needs_root: true,
+        bound: 4,
+    },
+    Sweep {
+        name: "wide::who_tends_a_run_killed_at_every_point",
+        run: tended::killed,
         needs_root: true,
         bound: 4,
     },

@@ -133,13 +133,20 @@ impl Site {
         command: &[&str],
         trace: Option<(&Path, Option<&Kill>)>,
     ) -> anyhow::Result<Running> {
+        let words = [&["connect", drive], flags, &["--"], command].concat();
+        self.client(home, &words, trace)
+    }
+
+    /// Starts this program as the xdrive of the laptop with this home, with these words.
+    pub(crate) fn client(
+        &self,
+        home: &str,
+        words: &[&str],
+        trace: Option<(&Path, Option<&Kill>)>,
+    ) -> anyhow::Result<Running> {
         std::fs::create_dir_all(self.path(home))?;
         let mut client = self.bare(&std::env::current_exe()?, home);
-        client
-            .args(["client", "connect", drive])
-            .args(flags)
-            .arg("--")
-            .args(command);
+        client.arg("client").args(words);
         if let Some(served) = &self.served {
             client.envs(served.environment.iter().map(|(name, value)| (name, value)));
         }
@@ -269,6 +276,22 @@ impl Site {
     async fn snapshots(&self) -> anyhow::Result<Vec<aws_sdk_ec2::types::Snapshot>> {
         let answer = self.ec2.describe_snapshots().owner_ids("self").send();
         Ok(answer.await?.snapshots().to_vec())
+    }
+
+    /// The generations of the drive's snapshots, from the first one on.
+    pub(crate) fn generations(&self, drive: &str) -> anyhow::Result<Vec<u64>> {
+        let snapshots = self.runtime.block_on(self.snapshots())?;
+        let generation = |snapshot: &aws_sdk_ec2::types::Snapshot| {
+            let tag = |key| {
+                let tag = snapshot.tags().iter().find(|tag| tag.key() == Some(key));
+                tag.and_then(|tag| tag.value())
+            };
+            let number = tag("xdrive:generation").filter(|_| tag("xdrive:drive") == Some(drive))?;
+            number.parse().ok()
+        };
+        let mut generations: Vec<u64> = snapshots.iter().filter_map(generation).collect();
+        generations.sort_unstable();
+        Ok(generations)
     }
 
     /// The number of snapshots; they are deleted if `drive` is not used again.
