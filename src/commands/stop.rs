@@ -21,6 +21,13 @@ pub struct Args {
     #[arg(long)]
     pub shared: bool,
 
+    /// End its instance, which hangs, and save what its volume has.
+    ///
+    /// Only if the instance does not answer, and EC2's own status check of it has
+    /// failed for five minutes. What its programs had not written yet is lost.
+    #[arg(long)]
+    pub hung: bool,
+
     /// One JSON document instead of text.
     ///
     /// A failure is one line of JSON at the end of standard error.
@@ -54,5 +61,5 @@ pub async fn stop(args: &Args, cloud: Cloud, visitor: Visitor) -> Result<u8, Fai
         json: args.json,
         ..Opening::new(super::whole(args.drive.clone()))
     };
-    visit::stop(Drive::open(opening, cloud).await?, visitor).await
+    visit::stop(Drive::open(opening, cloud).await?, visitor, args.hung).await
 }

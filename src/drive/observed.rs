@@ -87,6 +87,8 @@ pub struct Me {
     pub rejected: Vec<InstanceId>,
     /// The process's attempts to snapshot, oldest first.
     pub attempts: Vec<Attempt>,
+    /// The instance of which this process's user says that it hangs.
+    pub hung: Option<InstanceId>,
     /// Volumes that this process made and that failed, or were gone, before they were attached.
     pub failed: BTreeSet<VolumeId>,
 }

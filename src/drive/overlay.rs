@@ -138,6 +138,7 @@ impl Overlay {
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
+            hung: None,
             failed: BTreeSet::new(),
         };
         Self {

@@ -47,6 +47,9 @@ pub const REREAD_LIFE: Duration = Duration::from_secs(10);
 /// answer has not mounted there yet.
 pub const VIEW_LIFE: Duration = Duration::from_secs(5);
 
+/// How long EC2's own check of an instance has failed at least, before its user may say that it hangs.
+pub const HUNG: Duration = Duration::from_mins(5);
+
 /// When grounds were re-read, and when the call follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reread {
@@ -54,6 +57,8 @@ pub struct Reread {
     pub asked: BootTime,
     /// Right before the call.
     pub now: BootTime,
+    /// For how long EC2's own check of the instance had failed then; none if it had not, or was not asked.
+    pub failing: Option<Duration>,
 }
 
 impl Reread {
@@ -83,6 +88,9 @@ enum TerminationReason {
     /// The host's lease ended at this time, longer ago than a host takes to switch itself off, and
     /// the host does not answer.
     LeaseOver(Timestamp),
+    /// The user says that the host hangs. It does not answer, and EC2's own check of it has failed for
+    /// [`HUNG`], by the re-read.
+    Hung,
 }
 
 /// Why a volume may be deleted (P1), as a sweep observed it.
@@ -147,6 +155,11 @@ impl TerminationGrounds {
             && kept
         {
             TerminationReason::LeaseOver(lease.until)
+        } else if seen.me.hung.as_ref() == Some(&instance.id)
+            && instance.contact == Contact::Unreachable
+            && kept
+        {
+            TerminationReason::Hung
         } else {
             return None;
         };
@@ -173,6 +186,12 @@ impl TerminationGrounds {
     #[must_use]
     pub fn must_ask_host(&self, asked: BootTime) -> bool {
         self.host_view.is_some_and(|at| asked.since(at) > VIEW_LIFE)
+    }
+
+    /// Whether EC2's own check of the instance has to be asked together with a re-read.
+    #[must_use]
+    pub fn must_ask_check(&self) -> bool {
+        self.because == TerminationReason::Hung
     }
 
     /// The permit, if the grounds hold for the re-read `instance`, and for what its host answered
@@ -208,6 +227,10 @@ impl TerminationGrounds {
             }
             TerminationReason::LeaseOver(until) => {
                 tags::until(&instance.tags) == Some(*until)
+                    && drives.all(|mapping| !mapping.delete_on_termination)
+            }
+            TerminationReason::Hung => {
+                reread.failing.is_some_and(|failing| failing >= HUNG)
                     && drives.all(|mapping| !mapping.delete_on_termination)
             }
         };

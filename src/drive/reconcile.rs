@@ -380,6 +380,12 @@ impl<H: Hosts> Reconciler<H> {
         self.choose = Some(choose);
     }
 
+    /// The user says that this instance hangs: once it does not answer it is ended, if EC2's own check of it
+    /// has failed for long enough ([`crate::drive::proof::HUNG`]).
+    pub fn take_for_hung(&mut self, instance: InstanceId) {
+        self.overlay.me.hung = Some(instance);
+    }
+
     /// Records no note of this session from now on.
     pub fn forget_note(&mut self) {
         self.wanted.note = None;

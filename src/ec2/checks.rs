@@ -1,4 +1,4 @@
-//! EC2's status checks of an instance: whether it still boots, or failed to.
+//! EC2's status checks of an instance: whether it still boots, failed to, or hangs.
 //!
 //! EC2 checks every running instance once a minute: the system below it, and its own network. Both
 //! are `initializing` until the instance has booted, which takes large and metal types many minutes
@@ -7,7 +7,10 @@
 
 use std::fmt;
 
-use aws_sdk_ec2::types::{InstanceStatusSummary, SummaryStatus};
+use aws_sdk_ec2::types::{
+    InstanceStatus, InstanceStatusDetails, InstanceStatusSummary, SummaryStatus,
+};
+use jiff::Timestamp;
 
 use super::describe::unless_not_found;
 use super::{Ec2, Error};
@@ -79,6 +82,32 @@ impl fmt::Display for StatusChecks {
 impl Ec2 {
     /// The status checks of an instance, in whatever state; `None` if EC2 does not know it (yet).
     pub async fn status_checks(&self, id: &InstanceId) -> Result<Option<StatusChecks>, Error> {
+        let status = self.instance_status(id).await?;
+        Ok(status.map(|status| StatusChecks {
+            system: check(status.system_status()),
+            instance: check(status.instance_status()),
+        }))
+    }
+
+    /// Since when a check of an instance has failed: the one that failed first. None if none does now, or
+    /// EC2 does not say since when (EC2 API reference, *`InstanceStatusDetails`*).
+    pub async fn impaired_since(&self, id: &InstanceId) -> Result<Option<Timestamp>, Error> {
+        let status = self.instance_status(id).await?;
+        let summaries = status
+            .iter()
+            .flat_map(|it| [it.system_status(), it.instance_status()]);
+        let impaired = summaries
+            .flatten()
+            .filter(|it| check(Some(it)) == Check::Impaired);
+        let since = impaired
+            .flat_map(InstanceStatusSummary::details)
+            .filter_map(InstanceStatusDetails::impaired_since);
+        Ok(since
+            .filter_map(|since| Timestamp::from_second(since.secs()).ok())
+            .min())
+    }
+
+    async fn instance_status(&self, id: &InstanceId) -> Result<Option<InstanceStatus>, Error> {
         let answer = self
             .patient
             .describe_instance_status()
@@ -89,13 +118,7 @@ impl Ec2 {
             .await
             .map_err(|error| Error::from_sdk(CALL, &error));
         let answer = unless_not_found(answer)?;
-        let status = answer
-            .as_ref()
-            .and_then(|it| it.instance_statuses().first());
-        Ok(status.map(|status| StatusChecks {
-            system: check(status.system_status()),
-            instance: check(status.instance_status()),
-        }))
+        Ok(answer.and_then(|it| it.instance_statuses().first().cloned()))
     }
 }
 

@@ -35,6 +35,15 @@ impl Local {
             Ok(change.now)
         })
     }
+
+    /// EC2's status check of the instance `id` fails from now on, and has failed since then: it hangs.
+    pub fn impair(&self, id: &str, since: Timestamp) -> Result<(), ApiError> {
+        self.change(|change| {
+            let instance = change.world.instances.get_mut(id);
+            instance.ok_or_else(|| no_such_id(id))?.impaired = Some(since);
+            Ok(())
+        })
+    }
 }
 
 /// [`Local::interrupt`] as a part of a change.

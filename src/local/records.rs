@@ -144,6 +144,9 @@ pub(super) struct Instance {
     /// How it boots once it runs.
     #[serde(default)]
     pub(super) boot: Boots,
+    /// Since when its status check fails, if it hangs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) impaired: Option<Timestamp>,
     pub(super) stop: Option<Ending>,
     pub(super) termination: Option<Ending>,
     pub(super) tags: Tags,

@@ -1,12 +1,14 @@
 //! `stop`: saves a drive, from anywhere and even while it is in use.
 
+use anyhow::anyhow;
 use serde::Serialize;
 
 use super::visitor::{Visit, Visitor};
+use crate::drive::proof::HUNG;
 use crate::drive::tags::RunState;
 use crate::drive::{Goal, Left, Outcome};
-use crate::failure::Failure;
-use crate::ids::{DriveName, Generation, SnapshotId};
+use crate::failure::{Exit, Failure};
+use crate::ids::{DriveName, Generation, InstanceId, SnapshotId};
 use crate::opener::{Drive, Ending};
 use crate::report;
 
@@ -47,10 +49,43 @@ impl Stopped {
     }
 }
 
-/// Saves the drive. Returns the exit code.
-pub(crate) async fn stop(drive: Drive, visitor: Visitor) -> Result<u8, Failure> {
+/// The instance of a drive that hangs, by EC2's own check of it; none if it has none. Fails if that check
+/// has not failed for long enough.
+async fn hung_host(drive: &Drive) -> Result<Option<InstanceId>, Failure> {
+    let Some(host) = &drive.facts.host else {
+        return Ok(None);
+    };
+    let cloud = &drive.cloud;
+    let since = cloud.ec2.impaired_since(&host.id).await?;
+    let failing = since.map(|since| cloud.clock.now().duration_since(since).unsigned_abs());
+    if failing.is_some_and(|failing| failing >= HUNG) {
+        return Ok(Some(host.id.clone()));
+    }
+    let least = HUNG.as_secs() / 60;
+    let found = match failing {
+        Some(failing) => format!("has failed for {} s, not {least} min", failing.as_secs()),
+        None => "has not failed".to_owned(),
+    };
+    let error = anyhow!("EC2's status check of {} {found}", host.id);
+    let hint = format!(
+        "nothing was done; {} stop {} saves it once it answers, and its lease ends it otherwise",
+        cloud.command, drive.name
+    );
+    Err(Failure::new(Exit::TryAgain, error).hint(hint))
+}
+
+/// Saves the drive; with `is_hung` also from an instance that hangs. Returns the exit code.
+pub(crate) async fn stop(drive: Drive, visitor: Visitor, is_hung: bool) -> Result<u8, Failure> {
+    let hung = if is_hung {
+        hung_host(&drive).await?
+    } else {
+        None
+    };
     let wanted = drive.wanted_run();
     let mut visit = Visit::new(drive, visitor, false)?;
+    if let Some(host) = hung {
+        visit.reconciler.take_for_hung(host);
+    }
     if let Some(run) = &wanted {
         // First: who tends it would begin the next try.
         visit

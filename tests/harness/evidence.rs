@@ -113,7 +113,14 @@ fn seen(
         unlisted: BTreeSet::new(),
     };
     let seen = Overlay::new(who()).observe(sweep, &Timing::aws());
-    (seen, Reread { asked: now, now })
+    (
+        seen,
+        Reread {
+            asked: now,
+            now,
+            failing: None,
+        },
+    )
 }
 
 fn who() -> Identity {

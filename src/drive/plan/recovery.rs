@@ -95,6 +95,10 @@ pub(super) fn silent(view: &View, instance: &SeenInstance, waiting: Waiting) -> 
     if instance.contact == Contact::KeyRefused && !instance.lease.is_some_and(is_over) {
         return Next::Busy(instance.id.clone());
     }
+    let is_hung = view.seen.me.hung.as_ref() == Some(&instance.id);
+    if is_hung && let Some(grounds) = TerminationGrounds::prove(view.seen, instance) {
+        return Next::Do(vec![Step::Terminate(grounds)]);
+    }
     if let Some(wait) = view.wait_within(waiting.clone(), instance.since, view.timing.no_ssh) {
         return wait;
     }

@@ -55,10 +55,27 @@ impl<H: Hosts> Reconciler<H> {
                 None => None,
             }
         };
-        let (read, contact) = tokio::join!(self.ec2.instance(id), ask);
+        let check = async {
+            if grounds.must_ask_check() {
+                self.ec2.impaired_since(id).await
+            } else {
+                Ok(None)
+            }
+        };
+        let (read, contact, impaired) = tokio::join!(self.ec2.instance(id), ask, check);
         if let Some(instance) = read? {
             if !instance.state.is_over() {
-                let proof = grounds.confirm(self.since(asked), &instance, contact.as_ref());
+                let wall = self.clock.now();
+                let failing = |since| wall.duration_since(since).try_into().unwrap_or_default();
+                let reread = Reread {
+                    failing: impaired?.map(failing),
+                    ..self.since(asked)
+                };
+                if grounds.must_ask_check() && reread.failing.is_none() {
+                    // It has passed again: what follows for a host that may answer soon.
+                    self.overlay.me.hung = None;
+                }
+                let proof = grounds.confirm(reread, &instance, contact.as_ref());
                 let proof = proof.ok_or_else(|| changed(&id.drive_label(&self.drive)))?;
                 self.ec2.terminate(proof).await?;
             }
@@ -135,6 +152,7 @@ impl<H: Hosts> Reconciler<H> {
         Reread {
             asked,
             now: self.clock.boot(),
+            failing: None,
         }
     }
 }

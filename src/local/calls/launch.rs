@@ -160,6 +160,7 @@ fn launch_one(
         launched: now,
         running,
         boot,
+        impaired: None,
         stop: None,
         termination: is_locked.then(|| Ending {
             done: Some(now),

@@ -42,6 +42,16 @@ const PASSED: Check = Check {
     failed: None,
 };
 
+impl Check {
+    fn failed(since: Timestamp) -> Self {
+        Self {
+            status: "impaired",
+            reachability: Some("failed"),
+            failed: Some(since),
+        }
+    }
+}
+
 /// The check of the system, and that of the instance.
 fn checks(
     instance: &Instance,
@@ -52,15 +62,11 @@ fn checks(
     let known = instance.boot_ends() + delays.checks;
     match state {
         InstanceState::Running if at < known => (INITIALIZING, INITIALIZING),
-        InstanceState::Running if instance.boot.fails => {
-            let failed = Check {
-                status: "impaired",
-                reachability: Some("failed"),
-                failed: Some(known),
-            };
-            (PASSED, failed)
-        }
-        InstanceState::Running => (PASSED, PASSED),
+        InstanceState::Running if instance.boot.fails => (PASSED, Check::failed(known)),
+        InstanceState::Running => match instance.impaired {
+            Some(since) => (PASSED, Check::failed(since)),
+            None => (PASSED, PASSED),
+        },
         _ => (NOT_APPLICABLE, NOT_APPLICABLE),
     }
 }

@@ -40,6 +40,23 @@ fn a_lease_may_run_out_under_one_client_at_any_moment() {
     }
 }
 
+#[test]
+fn a_host_that_hangs_for_its_user_alone_and_not_for_ec2_is_not_ended() {
+    let setup = Setup {
+        name: "hung",
+        past: Past::Alive,
+        clients: &[&[Run::StopHung], &[Run::Connect]],
+        faults: &[Fault::Hang, Fault::Cut],
+        budget: Budget {
+            faults: 2,
+            ..CALM.budget
+        },
+        depth: Some(30),
+        ..CALM
+    };
+    is_caught(Broken::HungUnchecked, P2, &setup);
+}
+
 /// The first client sleeps while its user works, and wakes at any moment; the second one comes, and
 /// reaches no host.
 const SLEEPER: Setup = Setup {

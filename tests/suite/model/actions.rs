@@ -187,7 +187,9 @@ impl State {
                 let client = &mut self.clients[usize::from(slot)];
                 let run = setup.clients[usize::from(slot)][usize::from(client.began)];
                 client.start(run, &self.world);
-                if run == Run::Stop {
+                if run == Run::StopHung {
+                    client.take_for_hung(&self.world, rules);
+                } else if run == Run::Stop {
                     self.world.may_stop_run();
                 }
             }

@@ -65,6 +65,8 @@ pub(super) enum Broken {
     SeesOnlyItsCopy,
     /// A copy is like any other snapshot: the highest generation is the newest state.
     CopyIsNewest,
+    /// Takes its user's word that a host hangs, without EC2's check.
+    HungUnchecked,
     /// Begins a try of the drive's run although that has begun.
     NoFence,
     /// Takes the run for lost, whatever its record says of its end.

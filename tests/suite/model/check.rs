@@ -185,7 +185,15 @@ impl Checked {
                 End::Busy | End::Killed => false,
             };
             let far = self.setup.lease.map(|_| Run::StopFromAfar);
-            let mut runs = [Run::Stop, Run::Connect].into_iter().chain(far);
+            // Without a lease only its user ends a host that hangs.
+            let is_live = |id: &u8| world.instance(*id).is_some_and(|it| it.state.is_live());
+            let is_hung = self.setup.lease.is_none() && world.hung.iter().any(is_live);
+            let plain = if is_hung {
+                &[Run::StopHung][..]
+            } else {
+                &[Run::Stop, Run::Connect]
+            };
+            let mut runs = plain.iter().copied().chain(far);
             let is_made = |run: &Run| {
                 let Run::Fork(original) = *run else {
                     return true;

@@ -35,6 +35,8 @@ pub(super) enum Run {
     Stop,
     /// `xdrive stop` on a laptop that reaches no host: leases have to run out.
     StopFromAfar,
+    /// `xdrive stop --hung`.
+    StopHung,
     /// `xdrive connect --from` that volume, or snapshot.
     FromVolume(u8),
     FromSnapshot(u8),
@@ -171,7 +173,7 @@ impl Client {
             Run::FromSnapshot(id) => Goal::Ready {
                 from: Some(Head::Snapshot(values::snapshot_id(id))),
             },
-            Run::Stop | Run::StopFromAfar => Goal::Saved { even_if_used: true },
+            Run::Stop | Run::StopFromAfar | Run::StopHung => Goal::Saved { even_if_used: true },
             Run::Tend => Goal::Saved {
                 even_if_used: false,
             },

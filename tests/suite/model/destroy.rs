@@ -1,8 +1,10 @@
 //! The last check before a resource is destroyed: the proof, against the re-read.
 
+use std::time::Duration;
+
 use xdrive::drive::Goal;
 use xdrive::drive::plan::Step;
-use xdrive::drive::proof::Reread;
+use xdrive::drive::proof::{HUNG, Reread};
 use xdrive::ec2::InstanceState;
 use xdrive::ids::SnapshotId;
 
@@ -10,6 +12,7 @@ use super::calls::Call;
 use super::client::{At, Client, Rules};
 use super::steps::{Failure, Made, Read};
 use super::values::{self, number};
+use super::world::World;
 
 impl Client {
     /// The last check of a proof, and its call at once.
@@ -17,7 +20,7 @@ impl Client {
         &mut self,
         step: &Step,
         read: &Read,
-        now: u16,
+        world: &World,
         rules: &Rules,
     ) -> Result<Call, Result<Made, Failure>> {
         let At::Acting {
@@ -26,11 +29,16 @@ impl Client {
         else {
             return Err(Err(Failure::Changed));
         };
-        let (now, asked) = (values::moment(now), values::moment(*asked));
+        let (now, asked) = (values::moment(world.now), values::moment(*asked));
         let now = rules
             .broken
             .map_or(now, |broken| broken.clock_of_proofs(now, asked));
-        let at = Reread { asked, now };
+        let failing = failing(step, world, rules);
+        let at = Reread {
+            asked,
+            now,
+            failing,
+        };
         let gone = |listed| {
             Err(if listed {
                 Ok(Made::Unneeded)
@@ -120,4 +128,13 @@ impl Client {
     fn was_shown(&self, id: &SnapshotId) -> bool {
         matches!(&self.goal, Goal::Deleted { shown } if shown.contains(id))
     }
+}
+
+/// For how long EC2's own check of an instance that is to be terminated has failed.
+fn failing(step: &Step, world: &World, rules: &Rules) -> Option<Duration> {
+    let Step::Terminate(quiet) = step else {
+        return None;
+    };
+    let id = number(quiet.instance().as_str());
+    world.is_hung(id, rules).then_some(HUNG)
 }

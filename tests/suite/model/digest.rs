@@ -79,7 +79,7 @@ pub(super) fn hash_world<H: Hasher>(world: &World, to: &mut H) {
     (&world.hosts, &world.bytes, world.next_id).hash(to);
     (world.acknowledged, world.written, &world.broken).hash(to);
     (&world.aside, world.kept_aside, &world.ordered).hash(to);
-    (world.run, world.has_capacity).hash(to);
+    (world.run, world.has_capacity, &world.hung).hash(to);
 }
 
 fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
@@ -93,6 +93,7 @@ fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
         .hash(to);
     (me.launches, &me.raised, &me.closed, &me.closes).hash(to);
     (&me.attached, &me.unmounted, &me.reported, &me.leaving).hash(to);
+    me.hung.hash(to);
     me.verdicts.len().hash(to);
     for (id, verdict) in &me.verdicts {
         match verdict {

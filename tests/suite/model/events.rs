@@ -165,7 +165,10 @@ impl World {
                     host.ends = Deadline(host.ends.0.max(now + 1).min(boot.0));
                 }
             }
-            Event::Hang(id) => self.lose_host(id),
+            Event::Hang(id) => {
+                self.hung.push(id);
+                self.lose_host(id);
+            }
             Event::Disconnect(id) => {
                 if let Some(host) = self.host_mut(id) {
                     host.client = host.client.filter(|client| *client == RUN);

@@ -9,7 +9,8 @@
 use xdrive::drive::lease_left;
 use xdrive::ec2::InstanceState;
 
-use super::client::{At, Client};
+use super::broken::Broken;
+use super::client::{At, Client, End, Rules};
 use super::runs::Why;
 use super::values;
 use super::world::{Deadline, Mount, Tick, World};
@@ -127,7 +128,27 @@ impl World {
     }
 }
 
+impl World {
+    /// Whether EC2's own check says that an instance hangs.
+    pub(super) fn is_hung(&self, instance: u8, rules: &Rules) -> bool {
+        self.hung.contains(&instance) || rules.broken == Some(Broken::HungUnchecked)
+    }
+}
+
 impl Client {
+    /// The user says that the drive's host hangs. Nothing follows if EC2's check does not say so.
+    pub(super) fn take_for_hung(&mut self, world: &World, rules: &Rules) {
+        let is_live = |id: &u8| world.instance(*id).is_some_and(|it| it.state.is_live());
+        let live = world.instances.iter().map(|it| it.id).find(is_live);
+        match live {
+            Some(id) if world.is_hung(id, rules) => {
+                self.know().me.hung = Some(values::instance_id(id));
+            }
+            Some(_) => self.over(End::Busy),
+            None => {}
+        }
+    }
+
     /// Whether a renewal is due, or half done.
     pub(super) fn has_to_renew(&self, world: &World) -> bool {
         let (Some(keep), Some(length)) = (self.keep, world.lease) else {

@@ -40,6 +40,9 @@ impl Known {
         }
         let mut client = Client::new(NEXT);
         client.start(run, &world);
+        if run == Run::StopHung {
+            client.take_for_hung(&world, rules);
+        }
         let mut passed = Vec::new();
         let timeout = if run == Run::Tend { TENDED } else { TIMEOUT };
         let is_well = loop {

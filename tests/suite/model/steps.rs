@@ -443,7 +443,7 @@ impl Client {
             | Step::DeleteSnapshot(_)
             | Step::Prune(_)
             | Step::Erase(_) => {
-                return self.destroy(step, read, now, rules);
+                return self.destroy(step, read, world, rules);
             }
             Step::Mark { snapshot, leaving } => {
                 let mark = match leaving {

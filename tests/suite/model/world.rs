@@ -194,6 +194,8 @@ pub(super) struct World {
     pub(super) written: u8,
     /// The copies of other drives that were ordered.
     pub(super) ordered: Vec<Ordered>,
+    /// The instances that hang: EC2's own check of them has failed for long enough.
+    pub(super) hung: Vec<u8>,
     /// The drive's run, if it has one.
     pub(super) run: Option<Truth>,
     /// Whether EC2 launches instances.
@@ -284,6 +286,7 @@ impl World {
             kept_aside: 0,
             written: 0,
             ordered: Vec::new(),
+            hung: Vec::new(),
             run: None,
             has_capacity: true,
             broken: BTreeSet::new(),

@@ -28,6 +28,7 @@ mod global_options;
 mod gpus;
 mod help;
 mod host_keys;
+mod hung;
 mod images;
 mod ingress;
 mod joining;

@@ -219,6 +219,7 @@ fn a_snapshot_goes_with_nothing_in_its_place_only_if_it_says_that_its_drive_is_t
     let after = |seconds| Reread {
         asked: at(NOW),
         now: at(NOW + seconds),
+        failing: None,
     };
     assert!(proof.confirm(after(1), &read(true), &[]).is_some());
     assert!(proof.confirm(after(1), &read(false), &[]).is_none());

@@ -70,6 +70,7 @@ pub(super) fn nothing() -> Observed {
             refused: None,
             rejected: Vec::new(),
             attempts: Vec::new(),
+            hung: None,
             failed: BTreeSet::new(),
         },
         first: at(0),

@@ -315,7 +315,11 @@ fn one_is_deleted_only_while_its_snapshot_is_there_and_the_drives_volume_never()
     assert_eq!(grounds.snapshot(), Some(&snap(1)));
     let now = at(NOW);
     let confirm = |volume: &ec2::Volume, snapshot: Option<&ec2::Snapshot>| {
-        let reread = Reread { asked: now, now };
+        let reread = Reread {
+            asked: now,
+            now,
+            failing: None,
+        };
         grounds.confirm(reread, volume, snapshot).is_some()
     };
     let there = origin(1, SnapshotState::Completed);
@@ -341,7 +345,11 @@ fn one_is_deleted_only_while_its_snapshot_is_there_and_the_drives_volume_never()
     let mut own = seen.clone();
     own.volumes = vec![thrown(2, mine()).volume];
     let unused = DeletionGrounds::prove(&own, &own.volumes[0]).unwrap();
-    let reread = Reread { asked: now, now };
+    let reread = Reread {
+        asked: now,
+        now,
+        failing: None,
+    };
     assert!(unused.confirm(reread, &volume, Some(&there)).is_none());
     for state in [SnapshotState::Pending, SnapshotState::Error] {
         let mut seen = seen.clone();
