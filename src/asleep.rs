@@ -30,6 +30,7 @@ use crate::host::logs::Piece;
 use crate::host::on_record::OnRecord;
 use crate::host::runs::Run;
 use crate::host::sftp::{Sftp, SftpError};
+use crate::host::tries::Tries;
 use crate::ids::{DriveIn, DriveName, SnapshotId};
 
 use blocks::Blocks;
@@ -111,6 +112,13 @@ impl Asleep {
     pub(crate) async fn run_output(&self, id: &CommandId) -> Result<Vec<Vec<Piece>>, SftpError> {
         let id = id.clone();
         self.blocking(move |blocks| runs::read_output(blocks, &id))
+            .await
+    }
+
+    /// The tries of a run.
+    pub(crate) async fn tries(&self, id: &CommandId) -> Result<Tries, SftpError> {
+        let id = id.clone();
+        self.blocking(move |blocks| runs::read_tries(blocks, &id))
             .await
     }
 

@@ -96,6 +96,8 @@ pub struct Cloud {
     pub inside: BTreeMap<&'static str, &'static str>,
     /// The configured tags of the account's own, which all that is made gets.
     pub tags: Tags,
+    /// The owner of what is made; none for the caller.
+    owner: Option<String>,
 }
 
 impl Cloud {
@@ -146,6 +148,16 @@ impl Cloud {
             image: image.to_string_lossy().into_owned(),
             inside: BTreeMap::new(),
             tags: Tags::new(),
+            owner: None,
+        }
+    }
+
+    /// The same for a caller that acts for this `owner` (an ARN), to whom all belongs that it makes.
+    #[must_use]
+    pub fn acting_for(&self, owner: &str) -> Self {
+        Self {
+            owner: Some(owner.to_owned()),
+            ..self.clone()
         }
     }
 
@@ -174,7 +186,14 @@ impl Cloud {
     /// A new session of this caller.
     pub async fn identity(&self) -> Result<Identity, Failure> {
         let session = SessionId::random().map_err(|error| Failure::new(Exit::Failed, error))?;
-        Ok(Identity::new(session, self.ec2.owner().await?))
+        let own = Identity::new(session, self.ec2.owner().await?);
+        Ok(match &self.owner {
+            Some(owner) => Identity {
+                owner: owner.clone(),
+                ..own
+            },
+            None => own,
+        })
     }
 }
 

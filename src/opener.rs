@@ -17,6 +17,7 @@ mod facts;
 mod fork;
 mod launch_failure;
 mod lookup;
+mod notified;
 mod outcome;
 mod progress;
 mod prompt;

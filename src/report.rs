@@ -104,6 +104,8 @@ struct Board {
     is_live: bool,
     /// Whether neither steps nor notes have lines.
     is_quiet: bool,
+    /// The beginning of each line; empty in a process that works on one drive.
+    label: String,
     out: Out,
 }
 
@@ -130,6 +132,15 @@ impl Report {
         let is_quiet = QUIET.load(Ordering::Relaxed);
         let is_live = std::io::stderr().is_terminal() && !is_quiet;
         Self::on(Out::Stderr, is_live, is_quiet)
+    }
+
+    /// Likewise, for a process that works on several drives at a time: a `label` begins each line, and
+    /// nothing is shown of steps that run.
+    #[must_use]
+    pub fn labelled(label: &str) -> Self {
+        let report = Self::on(Out::Stderr, false, QUIET.load(Ordering::Relaxed));
+        lock(&report.0).label = format!("{label}: ");
+        report
     }
 
     /// A report that keeps its lines for [`Report::printed`].
@@ -159,6 +170,7 @@ impl Report {
             spinner,
             is_live,
             is_quiet,
+            label: String::new(),
             out,
         })))
     }
@@ -257,7 +269,7 @@ impl Board {
 
     fn line(&mut self, line: &Text) {
         self.hide();
-        let line = line.shown(self.takes());
+        let line = format!("{}{}", self.label, line.shown(self.takes()));
         let line = if crate::terminal::is_raw() {
             format!("\r\n{}\r\n", line.replace('\n', "\r\n"))
         } else {

@@ -46,8 +46,11 @@ use crate::failure::Failure;
 use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
+pub use crate::host::runs::Retry;
+pub use crate::host::tries::Results;
 pub use examine::Examination;
 pub use request::{Again, Idle, Named, Request, Task};
+pub(crate) use tries::no_order;
 
 use leave::Parting;
 use ready::Led;

@@ -3,6 +3,7 @@
 //! A visit launches, mounts and starts nothing. What it looks at of a drive that is asleep is read from
 //! a snapshot, without a host or a key. `stop`, `gc` and the end of a scratch drive close what is there.
 
+mod checkpoint;
 mod containers;
 mod copy;
 mod difference;
@@ -20,6 +21,7 @@ mod visitor;
 pub(crate) use crate::host::on_record::{ContainerState, OnRecord};
 pub(crate) use crate::host::ports::Listener;
 pub(crate) use crate::host::sftp::{Attributes, Entry, Kind};
+pub(crate) use checkpoint::checkpoint;
 pub(crate) use containers::{Containers, list_containers, remove_container};
 pub(crate) use copy::copy;
 pub(crate) use difference::{Comparison, Difference, differences};
@@ -27,7 +29,7 @@ pub(crate) use finish::{Finished, finish_drive};
 pub(crate) use look::{Look, list_files, show_files};
 pub(crate) use ports::{Ports, list_ports};
 pub(crate) use proxy::proxy;
-pub(crate) use runs::{Listed, Wanted, list_runs, logs};
+pub(crate) use runs::{Listed, Wanted, list_runs, logs, run_asleep};
 pub(crate) use scratch::end_scratch;
 pub(crate) use stop::stop;
 pub(crate) use up::demand_host;

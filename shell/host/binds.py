@@ -122,4 +122,5 @@ def main(verb, *arguments):
     {"make": make, "own": own}[verb](*map(os.fsencode, arguments))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

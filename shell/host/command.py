@@ -8,8 +8,8 @@
 `start` starts COMMAND with the name NAME, unless there is one of that name already, and attaches
 the caller to it. `begin` only starts it, without any input. A host that closes starts none: both
 end with CLOSING then. LABEL is what people call it. CLIENT is the client that the host has while it
-runs (`client.py`), LIMIT how long it may take (`deadline.py`), TRY its number if it is a try of a command
-that may be begun again (`tries.py`), else empty. `leave` changes the client: no caller
+runs (`client.py`), LIMIT how long it may take (`deadline.py`), TRY the words of a try if the command may
+be begun again (`tries.py`, `retry.py`), else empty. `leave` changes the client: no caller
 waits for the command any more, or, where CLIENT is empty, its session ends it. `attach` attaches the
 caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard output and
 standard error that the caller has already. The first line of output is the answer:
@@ -49,35 +49,29 @@ soon, unless the host is in use (`idle`).
 """
 
 import fcntl
-import json
 import os
-import select
 import shutil
 import socket
-import struct
 import sys
-import time
 import traceback
 
 # Isolated mode (-I) leaves the scripts' own folder out, which is root's.
 sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from caller import Caller  # noqa: E402
 from client import Client  # noqa: E402
-from deadline import OVERDUE, Deadline  # noqa: E402
+from deadline import Deadline  # noqa: E402
 from enter import container_of, forget  # noqa: E402
 from keeper import CLOSING, GONE, closing, status  # noqa: E402
-from piped import PIPE, execute  # noqa: E402
-from spool import CHUNK, FOLDER, SPOOLS, STREAMS, Stream, record  # noqa: E402
+from notify import notify  # noqa: E402
+from piped import execute  # noqa: E402
+from results import Results  # noqa: E402
+from retry import Retries  # noqa: E402
+from running import Keeper  # noqa: E402
+from spool import FOLDER, SPOOLS  # noqa: E402
 from tries import take  # noqa: E402
 
-AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
-REPORT = 256 << 10  # bytes of input that the command is given before the caller is informed
-QUIET = 0.2  # seconds after which it is informed of fewer
-LINGER = 7 * 86400  # seconds that an exit status is kept: no host waits longer for a client
-BRIEF = 900  # seconds that it is kept where the record is to be read
+BRIEF = 900  # seconds that an exit status is kept where the record is to be read
 
 
 def main(verb="", name="", *rest):
@@ -91,9 +85,9 @@ def main(verb="", name="", *rest):
         sys.exit(attach(name, rest[:2], None))
     if verb == "leave":
         sys.exit(leave(name, rest[0]))
-    bound, label, client, limit, number, *command = rest
-    number = int(number) if number else None
-    order = (int(bound), label, client, limit, number, command, verb == "start")
+    bound, label, client, limit, attempt, *command = rest
+    retries = Retries(name, attempt)
+    order = (int(bound), label, client, limit, retries, command, verb == "start")
     sys.exit(attach(name, ("0", "0"), order) if verb == "start" else begin(name, order))
 
 
@@ -139,9 +133,9 @@ def connect(name, order):
             if not order or os.path.exists(path):
                 return None
         refuse_if_closing(order)
-        _, _, _, _, number, *_ = order
-        if number:
-            take(name, number)
+        _, _, _, _, retries, *_ = order
+        if retries.number:
+            take(name, retries.number)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(path)
         listener.listen()
@@ -166,7 +160,7 @@ def refuse_if_closing(order):
     sys.exit(CLOSING)
 
 
-def keep(listener, name, bound, label, client, limit, number, command, has_input):
+def keep(listener, name, bound, label, client, limit, retries, command, has_input):
     """The keeper's process: never returns."""
     spool = f"{SPOOLS}/{name}"
     try:
@@ -180,7 +174,11 @@ def keep(listener, name, bound, label, client, limit, number, command, has_input
         client = Client(client)
         started, pipes = execute(command)
         keeper = Keeper(listener, started, pipes, spool, bound)
-        keeper.name, keeper.label, keeper.client, keeper.number = name, label, client, number
+        keeper.name, keeper.label, keeper.client = name, label, client
+        keeper.retries, keeper.command, keeper.results = retries, command, Results(name)
+        if (retries.number or 1) > 1:
+            notify(name, label, f"goes on on another instance: try {retries.number}")
+        keeper.results.begin(is_first=retries.number in [None, 1])
         keeper.container = container_of(command)
         keeper.deadline = Deadline(name, keeper.container, limit)
         if client.is_for_later:
@@ -192,6 +190,7 @@ def keep(listener, name, bound, label, client, limit, number, command, has_input
             keeper.close_input()
         keeper.run()
         client.leave()
+        keeper.results.close()
     except Exception:  # the process has no other way to report it
         traceback.print_exc()
     finally:
@@ -199,301 +198,6 @@ def keep(listener, name, bound, label, client, limit, number, command, has_input
         forget(command)
         shutil.rmtree(spool, ignore_errors=True)
         os._exit(0)
-
-
-def frame(kind, payload):
-    return kind + struct.pack(">I", len(payload)) + payload
-
-
-class Keeper:
-    def __init__(self, listener, started, pipes, spool, bound):
-        self.listener, self.started = listener, started
-        self.input = pipes[0]
-        self.outputs = [
-            Stream(kind, pipe, f"{spool}/{name}", bound)
-            for kind, pipe, name in zip([b"o", b"e"], pipes[1:], STREAMS)
-        ]
-        self.typed = bytearray()  # what the command has not read yet
-        self.arrived = 0  # bytes of input in all
-        self.is_input_over = False
-        self.caller = None
-        self.word = "new"  # the next caller's first line has it
-        self.status = None
-        self.linger = LINGER
-        self.is_done = self.is_on_record = False
-        self.client, self.deadline = Client(""), Deadline("", "", "")
-        self.number = None  # of a try
-        self.began, self.ended = time.time(), None
-        self.closing = None  # why the host had begun to close when the command ended
-        self.is_settled = False  # whether it has ended, and all that it wrote was read
-
-    def run(self):
-        until = None
-        while not self.is_done and (until is None or time.monotonic() < until):
-            if self.status is not None:
-                # A caller may read as slowly as it likes.
-                until = None if self.caller else until or time.monotonic() + self.linger
-                self.close_empty()
-                self.settle()
-            self.fill()
-            reads, writes, _ = select.select(*self.wanted(), [], self.pause(until))
-            self.handle(reads, writes)
-            if not reads and not writes:
-                self.report(1)
-            if self.status is None:
-                self.deadline.act(self.started.pid, self.outputs[1])
-                if not self.caller and self.client.attach_if_due():
-                    self.record()
-
-    def pause(self, until):
-        """How many seconds nothing is due although nothing is to be read or written; none: for ever."""
-        moments = [until]
-        if self.status is None:
-            moments += [self.deadline.due, None if self.caller else self.client.due()]
-            if self.unreported() > 0:
-                moments.append(time.monotonic() + QUIET)
-        moments = [moment for moment in moments if moment is not None]
-        return max(0, min(moments) - time.monotonic()) if moments else None
-
-    def close_empty(self):
-        """Closes the output of a command that has ended, once all of it was read. A process that it
-        left behind may write on for ever."""
-        for stream in self.outputs:
-            while stream.pipe is not None and self.has_room(stream):
-                if not stream.read() or stream.written >= stream.limit:
-                    stream.close()
-
-    def settle(self):
-        """Once all output of a command that has ended was read: what follows if no caller
-        waits for it."""
-        if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
-            return
-        self.is_settled = True
-        if self.is_on_record or not self.caller:
-            self.record()
-        self.client.end()
-
-    def record(self):
-        self.is_on_record = True
-        record(self.state(), self.outputs)
-
-    def state(self, moment=0):
-        return {
-            "run": self.name,
-            "command": self.label,
-            "container": self.container,
-            "try": self.number,
-            "began": self.began,
-            "ended": self.ended,
-            "status": self.status,
-            "closing": self.closing,
-            "bound": self.outputs[0].bound,
-            "kept": [stream.kept_in_file() for stream in self.outputs],
-            "written": [stream.written for stream in self.outputs],
-            "since": [stream.since(moment) for stream in self.outputs],
-            "is_settled": self.is_settled,
-        }
-
-    def waiting(self, stream):
-        """The number of bytes that the caller has not been given yet."""
-        return stream.written - self.caller.given[stream.kind] if self.caller else 0
-
-    def has_room(self, stream):
-        waits = self.waiting(stream)
-        return waits < AHEAD and not (waits and stream.is_lost)
-
-    def fill(self):
-        """Makes the next frames for the caller, once it has those before."""
-        caller = self.caller
-        if not caller or caller.pending or caller.has_status:
-            return
-        self.report(REPORT)
-        for stream in self.outputs:
-            given = caller.given[stream.kind]
-            if given < stream.written:
-                data = stream.from_byte(given)
-                caller.given[stream.kind] += len(data)
-                head = stream.kind + struct.pack(">I", len(data))
-                caller.pending += [head, data]
-        is_over = all(stream.pipe is None and not self.waiting(stream) for stream in self.outputs)
-        if self.status is not None and is_over:
-            caller.pending.append(frame(b"x", struct.pack(">I", self.status)))
-            caller.has_status = True
-
-    def unreported(self):
-        """The bytes of input that the command was given and the caller does not know of."""
-        if not self.caller or self.status is not None:
-            return 0  # what a command leaves unread it was not given
-        return self.arrived - len(self.typed) - self.caller.reported
-
-    def report(self, least):
-        """Informs the caller, if it is about so many bytes at least."""
-        if self.unreported() >= least:
-            self.caller.reported += self.unreported()
-            self.caller.pending.append(frame(b"t", struct.pack(">Q", self.caller.reported)))
-
-    def wanted(self):
-        """What may be read, and what written, now."""
-        reads, writes = [self.listener], []
-        if self.status is None:
-            reads.append(self.started.end)
-            for stream in self.outputs:
-                if stream.pipe is not None and self.has_room(stream):
-                    reads.append(stream.pipe)
-        if self.input is not None and self.typed:
-            writes.append(self.input)
-        if self.caller:
-            reads.append(self.caller.sock)
-            if len(self.typed) < AHEAD:
-                reads.append(self.caller.source)
-            if self.caller.pending:
-                writes.append(self.caller.sink)
-        return reads, writes
-
-    def handle(self, reads, writes):
-        for stream in self.outputs:
-            if stream.pipe is not None and stream.pipe in reads:
-                stream.read()
-        if self.input in writes:
-            self.write_input()
-        caller = self.caller
-        if caller and caller.sink in writes:
-            self.write_frames()
-        # The caller may have been detached just now.
-        if self.caller and caller.source in reads:
-            self.read_frames()
-        if self.caller and caller.sock in reads:
-            self.detach()
-        if self.started.end in reads:
-            self.reap()
-        if self.listener in reads:
-            self.accept()
-
-    def write_input(self):
-        try:
-            del self.typed[: os.write(self.input, self.typed[:CHUNK])]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.close_input()  # the command reads no more
-        self.end_input()
-
-    def end_input(self):
-        """Ends the command's input once the last of it was written."""
-        if self.is_input_over and not self.typed:
-            self.close_input()
-
-    def close_input(self):
-        self.typed.clear()
-        if self.input is not None:
-            os.close(self.input)
-            self.input = None
-
-    def write_frames(self):
-        caller = self.caller
-        try:
-            count = os.writev(caller.sink, caller.pending)
-        except BlockingIOError:
-            return
-        except OSError:
-            return self.detach()
-        while count:
-            piece = caller.pending[0]
-            if count < len(piece):
-                caller.pending[0] = memoryview(piece)[count:]
-                return
-            count -= len(piece)
-            del caller.pending[0]
-
-    def read_frames(self):
-        """Reads what the caller sends."""
-        caller = self.caller
-        try:
-            data = os.read(caller.source, CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            return self.detach()
-        caller.arrived += data
-        start = 0
-        while len(caller.arrived) >= start + 5:
-            kind = caller.arrived[start : start + 1]
-            end = start + 5 + int.from_bytes(caller.arrived[start + 1 : start + 5], "big")
-            if end > len(caller.arrived):
-                break
-            self.obey(kind, caller.arrived[start + 5 : end])
-            start = end
-        del caller.arrived[:start]
-
-    def obey(self, kind, payload):
-        if kind == b"i" and not self.is_input_over:
-            self.arrived += len(payload)
-            if self.input is not None:
-                self.typed += payload
-        elif kind == b"c":
-            self.is_input_over = True
-            self.end_input()
-        elif kind == b"d" and self.status is not None:
-            self.is_done = True
-            # Only now: sshd closes the input of a process that has ended.
-            self.caller.sock.send(str(self.status).encode())
-
-    def reap(self):
-        """Reads the exit status of the command that has ended, as a shell has it."""
-        self.status = self.started.status()
-        if self.status is None:
-            return
-        if self.deadline.has_passed:
-            self.status = OVERDUE
-        self.ended, self.closing = time.time(), closing()
-        self.close_input()
-        for stream in self.outputs:
-            stream.limit = stream.written + PIPE
-
-    def accept(self):
-        """Accepts a caller, which takes over from the one before."""
-        sock, _ = self.listener.accept()
-        sock.settimeout(5)  # for one that connects and sends nothing
-        try:
-            words, streams, _, _ = socket.recv_fds(sock, 4096, 2)
-            if words[:1] == b"?":
-                sock.send(json.dumps(self.state(float(words[1:] or 0))).encode())
-            if words[:1] == b"+":
-                if self.status is None:
-                    self.client.change(words[1:].decode())
-                    if self.client.holds:
-                        self.record()
-                sock.send(b"kept")
-            source, sink = streams
-            seen = [int(word) for word in words.split()]
-            given = {
-                stream.kind: min(max(count, stream.kept), stream.written)
-                for stream, count in zip(self.outputs, seen)
-            }
-        except (OSError, ValueError):
-            sock.close()
-            return
-        if self.caller:
-            self.caller.give_way()
-        self.detach()
-        self.client.come()
-        self.caller = Caller(sock, source, sink, given)
-        self.caller.reported = self.arrived
-        state = "ended" if self.is_input_over else "open"
-        numbers = f"{given[b'o']} {given[b'e']} {self.arrived} {state}"
-        self.caller.pending.append(f"xdrive: command={self.word} {numbers}\n".encode())
-        self.word = "same"
-
-    def detach(self):
-        if self.caller:
-            self.caller.close()
-            self.caller = None
-            self.client.go()
-            # It may have been gone when the command ended.
-            if self.is_settled and not self.is_on_record and not self.is_done:
-                self.record()
 
 
 main(*sys.argv[1:])

@@ -185,7 +185,7 @@ def logs(name, seen, moment, follows):
     if state is None:
         print(f"there is no run {name} here", file=sys.stderr)
         return 1
-    at = seen or (list(state["since"]) if moment else [0, 0])
+    at = seen or (list(state["since"]) if moment else list(state.get("first", [0, 0])))
     for stream, kind in enumerate(KINDS):
         at[stream] = max(at[stream], state["kept"][stream])
         write(kind, at[stream], b"")

@@ -97,6 +97,7 @@ class Stream:
         self.kind, self.pipe, self.path, self.bound = kind, pipe, path, bound
         self.file = None
         self.written = 0  # bytes that the command wrote in all
+        self.first = 0  # those before are a former try's
         self.kept = 0  # the first of them that can still be read
         self.last = b""  # what was read last: mostly the caller gets it without a look at the file
         self.is_lost = False  # whether only `last` has it, because the file could not be written
@@ -163,8 +164,8 @@ class Stream:
         return self.written if self.is_lost else self.kept
 
     def tail(self):
-        """The last of it."""
-        at, tail = max(self.kept, self.written - TAIL), b""
+        """The last of what this try of the command wrote."""
+        at, tail = max(self.kept, self.written - TAIL, self.first), b""
         while at < self.written:
             piece = self.from_byte(at)
             tail, at = tail + piece, at + len(piece)

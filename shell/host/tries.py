@@ -5,8 +5,9 @@ have begun.
     tries.py ordered NAME
 
 `order` keeps its standard input, a line, on the drive: the order by which any laptop begins the next
-try. `ordered` prints it, unless there is none, as `xdrive: order=…`, and the number of the last try
-that has begun as `xdrive: begun=N`; 0 if none has.
+try. `ordered` prints it, unless there is none, as `xdrive: order=…`, the number of the last try
+that has begun as `xdrive: begun=N`, 0 if none has, and how many of them are followed by another one
+because they failed by themselves as `xdrive: failed=N`.
 
 Tries are numbered from 1. Whoever begins one makes the folder `tries/NUMBER` in the record of the
 command first (`take`): there is one drive, so each try begins once at most, whoever else means to begin
@@ -14,6 +15,7 @@ it. A try that has begun leaves its record there once the next one begins.
 """
 
 import contextlib
+import json
 import os
 import sys
 
@@ -37,6 +39,7 @@ def main(verb="", name="", *rest):
         with open(f"{RECORDS}/{name}/{ORDER}") as file:
             print(f"xdrive: order={file.read().strip()}")
     print(f"xdrive: begun={last(name)}")
+    print(f"xdrive: failed={len(failed(name))}")
 
 
 def keep(name):
@@ -70,6 +73,21 @@ def take(name, number):
         for part in ["record", *STREAMS] if number > 1 else []:
             with contextlib.suppress(FileNotFoundError):
                 os.replace(f"{folder}/{part}", f"{folder}/{TRIES}/{number - 1}/{part}")
+
+
+def failed(name):
+    """The former tries of a command that failed by themselves: how many seconds each took, by its
+    number."""
+    lengths = {}
+    folder = f"{RECORDS}/{name}/{TRIES}"
+    with contextlib.suppress(FileNotFoundError):
+        for number in os.listdir(folder):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                with open(f"{folder}/{number}/record") as file:
+                    state = json.load(file)
+                if state["status"] and state["closing"] is None:
+                    lengths[int(number)] = state["ended"] - state["began"]
+    return lengths
 
 
 @contextlib.contextmanager

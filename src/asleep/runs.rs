@@ -11,8 +11,9 @@ use super::reader::Reader;
 use super::tree::failed;
 use crate::host::container::CommandId;
 use crate::host::logs::Piece;
-use crate::host::runs::Run;
+use crate::host::runs::{MOST_TRIES, Run};
 use crate::host::sftp::SftpError;
+use crate::host::tries::{TriedCommand, Tries};
 
 /// How many runs are read: as many as a host keeps on record, of those with an order and of others
 /// (`shell/host/spool.py`).
@@ -24,8 +25,8 @@ const TAIL: u64 = 1 << 20;
 /// How much of that is read to find its last line (`shell/host/runs.py`).
 const LINE: u64 = 4 << 10;
 
-/// How many tries of a run are read: as often as one may be begun (`quantity::tries`).
-const TRIES: u32 = 1002;
+/// The most bytes of an order that are read: as many as are kept (`shell/host/tries.py`).
+const ORDER: u64 = 2 << 20;
 
 /// The files with the ends of a run's two outputs.
 const STREAMS: [&[u8]; 2] = [b"output", b"errors"];
@@ -42,6 +43,11 @@ pub(super) fn read(blocks: Blocks) -> Result<Vec<Run>, SftpError> {
 /// error; of a run that is not on record nothing. Blocks until they are read.
 pub(super) fn read_output(blocks: Blocks, id: &CommandId) -> Result<Vec<Vec<Piece>>, SftpError> {
     outputs(&load(blocks)?, id).map_err(failed)
+}
+
+/// The tries of a run, as `shell/host/tries.py` has them. Blocks until they are read.
+pub(super) fn read_tries(blocks: Blocks, id: &CommandId) -> Result<Tries, SftpError> {
+    tries(&load(blocks)?, id).map_err(failed)
 }
 
 fn load(blocks: Blocks) -> Result<Ext4, SftpError> {
@@ -82,9 +88,8 @@ fn outputs(fs: &Ext4, id: &CommandId) -> Result<Vec<Vec<Piece>>, Error> {
         return Ok(Vec::new());
     };
     let mut tries = Vec::new();
-    for former in 1..run.number.unwrap_or(1).min(TRIES) {
-        let number = former.to_string();
-        let folder = joined(&joined(&run_folder(id), b"tries"), number.as_bytes());
+    for former in 1..run.number.unwrap_or(1).min(MOST_TRIES) {
+        let folder = try_folder(id, former);
         let Some((_, written)) = record_in(fs, &folder, id)? else {
             continue;
         };
@@ -92,6 +97,41 @@ fn outputs(fs: &Ext4, id: &CommandId) -> Result<Vec<Vec<Piece>>, Error> {
     }
     tries.push(output(fs, &run_folder(id), written)?);
     Ok(tries)
+}
+
+fn tries(fs: &Ext4, id: &CommandId) -> Result<Tries, Error> {
+    let order = match fs.record(&joined(&run_folder(id), b"order"), ORDER) {
+        Err(Error::Missing) => None,
+        order => TriedCommand::parse(&String::from_utf8_lossy(&order?)),
+    };
+    let mut numbers = Vec::new();
+    if let Some(folder) = unless_missing(fs.find(&tries_folder(id)))? {
+        let read = fs.each(&folder, |name, _| {
+            let number = str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+            numbers.extend(number.filter(|number| (1..=MOST_TRIES).contains(number)));
+            ControlFlow::<()>::Continue(())
+        });
+        unless_missing(read)?;
+    }
+    let begun = numbers.iter().copied().max().unwrap_or(0);
+    let mut failed = 0;
+    for number in numbers {
+        let record = record_in(fs, &try_folder(id, number), id)?;
+        failed += u32::from(record.is_some_and(|(run, _)| run.has_failed()));
+    }
+    Ok(Tries {
+        order,
+        begun,
+        failed,
+    })
+}
+
+/// What was found; none if it is missing.
+fn unless_missing<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Err(Error::Missing) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// What a record in this folder has of the outputs of a try, to which it had `written` so many bytes.
@@ -161,6 +201,15 @@ fn runs_folder() -> Vec<u8> {
 
 fn run_folder(id: &CommandId) -> Vec<u8> {
     joined(&runs_folder(), id.as_str().as_bytes())
+}
+
+/// The folder with a folder for each try of a run that has begun.
+fn tries_folder(id: &CommandId) -> Vec<u8> {
+    joined(&run_folder(id), b"tries")
+}
+
+fn try_folder(id: &CommandId, number: u32) -> Vec<u8> {
+    joined(&tries_folder(id), number.to_string().as_bytes())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const MORE: &str = "All commands and flags: xdrive --help. Topics: xdrive help";
 /// Where `connect -h` points to: it shows the flags of a first day alone.
 const CONNECT: &str = "\
 All flags, as for network, prices and Jupyter: xdrive connect --help
-All about it: xdrive help aws (or money, endings, network, local, config)";
+All about it: xdrive help aws (or money, endings, unattended, network, local)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
 const RARE: [&str; 19] = [

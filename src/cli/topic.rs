@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 11] = [
+pub(super) const TOPICS: [Topic; 12] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -30,6 +30,11 @@ pub(super) const TOPICS: [Topic; 11] = [
         name: "endings",
         about: "how a session ends, and what is saved",
         markdown: include_str!("topics/endings.md"),
+    },
+    Topic {
+        name: "unattended",
+        about: "runs that go on for weeks with no laptop there",
+        markdown: include_str!("topics/unattended.md"),
     },
     Topic {
         name: "network",

@@ -23,7 +23,7 @@ use crate::drive::tags::{self, Identity};
 use crate::ec2::{self, Instance, InstanceState, Ownership, Tags, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-use crate::opener::unless_ended;
+use crate::opener::{Opening, unless_ended};
 use crate::report::{self, Report, Text, one_line};
 use crate::signals::Signals;
 use crate::visit::{self, Finished, Visitor};
@@ -215,7 +215,11 @@ async fn finish_drive(
 ) -> Finished {
     // Saving is safe for everybody's drive; old snapshots may be a colleague's.
     let keep = args.keep_last.map(usize::from).filter(|_| is_own);
-    let finished = visit::finish_drive(drive, cloud, visitor, keep, args.dry_run).await;
+    let opening = Opening {
+        dry_run: args.dry_run,
+        ..Opening::new(super::whole(drive))
+    };
+    let finished = visit::finish_drive(opening, cloud, visitor, keep).await;
     finished.unwrap_or_else(|failure| Finished {
         failure: Some(failure),
         ..left_alone("not finished".to_owned())

@@ -6,6 +6,7 @@
 //! On a terminal it is a table; elsewhere, or with `--verbose`, a list of the parts of each drive.
 //! Programs should read the JSON.
 
+mod run;
 mod table;
 mod text;
 
@@ -15,6 +16,7 @@ use std::ffi::OsString;
 
 use serde::Serialize;
 
+use self::run::WantedRow;
 use super::flags::Reach;
 use super::{Context, Names, files};
 use crate::cloud::Cloud;
@@ -47,6 +49,9 @@ pub(crate) struct Entry {
     dollars_a_month: f64,
     /// US dollars an hour for what runs, where the price is known.
     dollars_an_hour: f64,
+    /// Its run that is begun again where its host is lost, while that is wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<WantedRow>,
     /// Instances, volumes, then snapshots, the newest generation first, then others' backups.
     things: Vec<Row>,
 }
@@ -200,6 +205,7 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         .filter(|instance| instance.state.is_over())
         .map(|instance| instance.id.clone())
         .collect();
+    let runs = run::wanted(&volumes, &snapshots);
     let mut drives = BTreeMap::<String, Entry>::new();
     for instance in instances {
         if instance.state == InstanceState::Terminated {
@@ -230,9 +236,12 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         entry(&mut drives, &snapshot.tags).things.push(line);
     }
     drives.retain(|_, entry| entry.things.iter().any(|line| line.billed));
+    let now = cloud.clock.now();
     for entry in drives.values_mut() {
         entry.sum_up();
         entry.advise(&cloud.command);
+        let run = runs.get(&entry.drive);
+        entry.run = run.map(|run| WantedRow::new(run, entry.state, now, &cloud.command));
     }
     for backup in &backups {
         let drive = backup.tags.get(tags::DRIVE);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio::task::LocalSet;
 
 use super::flags::Reach;
+use super::tend::waiting;
 use super::{Context, print};
 use crate::cloud::Cloud;
 use crate::drive::tags::{self, WantedRun};
@@ -15,6 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, MAIN};
 use crate::opener::{Drive, Opening};
 use crate::report::{self, one_line};
+use crate::visit::runs::Brought;
 use crate::visit::{self, Listed, Visitor};
 
 /// `xdrive ps`.
@@ -78,6 +80,10 @@ struct Row {
     closing: Option<String>,
     /// Last line that it printed.
     last: String,
+    /// When its results last began to be brought to S3, RFC 3339; null if never, or they go nowhere.
+    results_synced: Option<String>,
+    /// Why the last time failed, in words; null if it did not.
+    results_failed: Option<String>,
     /// Cost of the instance so far in US dollars, equal in each of its rows; null where the price is
     /// not known.
     dollars_so_far: Option<f64>,
@@ -158,7 +164,8 @@ fn shown(listed: &[(DriveName, Listed)], args: &Args, cloud: &Cloud) -> Result<u
     let mut text = String::new();
     for (drive, listed) in listed {
         let found = rows_of(drive, listed, args.all, cloud);
-        text.push_str(&text_of(drive, listed, &found, args.all));
+        let waits = |run: &WantedRun| waiting(run, cloud.clock.now(), &cloud.command);
+        text.push_str(&text_of(drive, listed, &found, args.all, waits));
         rows.extend(found);
     }
     if args.json {
@@ -204,13 +211,24 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         status: run.status,
         closing: run.closing.clone(),
         last: run.last.clone(),
+        results_synced: (run.results.as_ref())
+            .and_then(Brought::synced_at)
+            .map(|at| format!("{at:.0}")),
+        results_failed: (run.results.as_ref()).and_then(|results| results.why.clone()),
         dollars_so_far: listed.host.as_ref().and_then(|host| host.dollars),
     });
     rows.collect()
 }
 
 /// A drive with its cost, if it is up, and its runs below it; with their containers if one has a name.
-fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> String {
+/// `waits` describes a run whose next try is to begin.
+fn text_of(
+    drive: &DriveName,
+    listed: &Listed,
+    rows: &[Row],
+    all: bool,
+    waits: impl FnOnce(&WantedRun) -> String,
+) -> String {
     let mut text = match &listed.host {
         Some(host) => {
             let cost = one_line(host.cost.lines().next().unwrap_or_default());
@@ -226,11 +244,7 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> Strin
     if let (None, Some(run)) = (&listed.host, &listed.wanted)
         && !is_over(run)
     {
-        let why = match &run.waits {
-            Some((since, why)) => format!("since {since:.0}: {}", one_line(why)),
-            None => "for whoever tends it: xdrive tend".to_owned(),
-        };
-        let _ = writeln!(text, "  {}  waits {why}", run.id.as_str());
+        let _ = writeln!(text, "  {}  {}", run.id.as_str(), waits(run));
     }
     let shows_containers = rows.iter().any(|row| row.container != MAIN);
     let width = rows.iter().map(|row| row.container.chars().count()).max();
@@ -260,6 +274,9 @@ fn text_of(drive: &DriveName, listed: &Listed, rows: &[Row], all: bool) -> Strin
         );
         if let Some(why) = &row.closing {
             let _ = writeln!(text, "    its host was closing: {}", one_line(why));
+        }
+        if let Some(why) = &row.results_failed {
+            let _ = writeln!(text, "    its results are not synced: {}", one_line(why));
         }
         if !row.last.is_empty() {
             let _ = writeln!(text, "    > {}", one_line(&row.last));
@@ -297,6 +314,8 @@ mod tests {
             status: None,
             closing: Some("\u{202e}no\u{85}tice".to_owned()),
             last: "\u{1b}]0;TITLE\u{7}\u{1b}[31mred\u{9b}2J".to_owned(),
+            results_synced: None,
+            results_failed: None,
             dollars_so_far: None,
         };
         let host = RunsHost {
@@ -323,7 +342,9 @@ mod tests {
             run("main  ")
         );
         assert_eq!(
-            text_of(&"demo".parse().unwrap(), &listed, &rows, true),
+            text_of(&"demo".parse().unwrap(), &listed, &rows, true, |_| {
+                String::new()
+            }),
             expected
         );
     }

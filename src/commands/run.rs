@@ -1,17 +1,22 @@
 //! `xdrive run`: a command that needs no session to go on.
 
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 use anyhow::anyhow;
 
 use super::{Context, connect};
+use crate::config::environment::NOTIFY;
 use crate::config::launch::LaunchOptions;
-use crate::config::quantity;
+use crate::config::{NotifyUrl, S3Prefix, quantity};
 use crate::failure::{Exit, Failure};
-use crate::session::{Request, Task};
+use crate::session::{Request, Results, Retry, Task};
 
 /// How long a run may take by default.
 const MAX: Duration = Duration::from_hours(24);
+
+/// How often its results are brought to S3 by default.
+const RESULTS: Duration = Duration::from_mins(10);
 
 /// How often it is started again by default: while this computer waits for its end, and, until its time is
 /// over, if it is left at once.
@@ -64,6 +69,65 @@ pub struct Args {
     )]
     pub tries: Option<u32>,
 
+    /// How often to start it again after it failed, on the same instance.
+    ///
+    /// A minute later, and twice as long each time, 15 minutes at most. Three tries in a row that fail
+    /// within 10 minutes each end the run.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "restart",
+        value_parser = quantity::tries,
+        hide_short_help = true,
+        help_heading = None
+    )]
+    pub retry: Option<u32>,
+
+    /// The exit codes after which --retry starts it again [default: all but 0].
+    #[arg(
+        long,
+        value_name = "CODES",
+        requires = "retry",
+        value_delimiter = ',',
+        value_parser = str::parse::<NonZeroU8>,
+        hide_short_help = true,
+        help_heading = None
+    )]
+    pub retry_on: Vec<NonZeroU8>,
+
+    /// Bring what is in /work/results to this place in S3, at the end and every --results-every.
+    ///
+    /// By the AWS CLI on the instance, under its own role (`--instance-profile`): `xdrive policy --results`
+    /// prints what that needs. Nothing is deleted there. A sync that fails does not fail the run.
+    #[arg(long, value_name = "s3://BUCKET/PREFIX", hide_short_help = true, help_heading = None)]
+    pub results: Option<S3Prefix>,
+
+    /// How often, such as 10m [default: 10m].
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "results",
+        value_parser = quantity::results_every,
+        hide_short_help = true,
+        help_heading = None
+    )]
+    pub results_every: Option<Duration>,
+
+    /// Post a word to this address when it ends, is ended, or goes on elsewhere.
+    ///
+    /// A topic of ntfy, or any webhook that takes plain text. The address is tried first, and is on the
+    /// drive for root alone; `XDRIVE_NOTIFY` names it, too.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = NOTIFY,
+        hide_env = true,
+        hide_env_values = true,
+        hide_short_help = true,
+        help_heading = None
+    )]
+    pub notify: Option<NotifyUrl>,
+
     /// The session that starts it.
     #[command(flatten)]
     pub session: connect::Args,
@@ -103,6 +167,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let why = anyhow!("{flag} is this computer's part, and with -d it leaves at once");
         return Err(Failure::new(Exit::Usage, why).hint("without -d it stays"));
     }
+    if args.results.is_some() && request.options.launch.instance_profile.is_none() {
+        let why = anyhow!("--results needs a role for the instance: --instance-profile");
+        let hint = "xdrive policy --results s3://BUCKET/PREFIX prints what that role needs";
+        return Err(Failure::new(Exit::Usage, why).hint(hint));
+    }
     if args.restart && args.detach {
         check_left(&request)?;
     }
@@ -120,6 +189,15 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
             limit: args.max.unwrap_or(MAX),
             is_detached: args.detach,
             tries: args.restart.then(|| args.tries.unwrap_or(default)),
+        },
+        notify: args.notify,
+        results: args.results.map(|place| Results {
+            url: place.to_string(),
+            every: args.results_every.unwrap_or(RESULTS).as_secs(),
+        }),
+        retry: Retry {
+            times: args.retry.unwrap_or(0),
+            codes: args.retry_on,
         },
         ..request
     };

@@ -5,32 +5,35 @@
 //! Nothing is kept here. Several may tend the same drives, and each may end at any moment: the loop
 //! decides by what exists, as for every session, and the drive by which tries have begun.
 
+mod drive;
+
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep};
 
+use self::drive::TendedDrive;
+use super::Context;
 use super::flags::Reach;
-use super::{Context, key};
 use crate::cloud::Cloud;
-use crate::config::launch::{Fallback, LaunchOptions};
-use crate::config::quantity::LONGEST_RUN;
-use crate::config::{Config, Options, Paths, Places};
-use crate::drive::tags::{self, RunState, SnapshotKind, WantedRun};
-use crate::drive::tend::{Ended, Next, is_saved_first, next};
+use crate::config::environment::NOTIFY;
+use crate::config::{NotifyUrl, Paths};
+use crate::drive::tags::{self, WantedRun};
 use crate::ec2::{Ownership, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-use crate::opener::{Drive, Opening, unless_ended};
-use crate::report::Report;
-use crate::session::{self, Again, Named, Request, Task};
+use crate::opener::unless_ended;
+use crate::report::{Report, one_line};
 use crate::signals::{End, Signals};
-use crate::visit::{self, Visitor};
+use crate::visit::Visitor;
+
+/// How long ago a run may have been tended that somebody is said to tend.
+const TENDED: SignedDuration = SignedDuration::from_mins(15);
 
 /// The pause between two passes.
 const PASS: Duration = Duration::from_secs(30);
@@ -38,9 +41,6 @@ const PASS: Duration = Duration::from_secs(30);
 /// The pause before a drive that did not come up is tried again, and the longest: it doubles.
 const PAUSE: Duration = Duration::from_mins(1);
 const LONGEST: Duration = Duration::from_mins(15);
-
-/// The exit code of a run whose time was over before it ended, as that of a command (timeout(1)).
-const OVERDUE: u8 = 124;
 
 /// `xdrive tend`.
 #[derive(Debug, clap::Args)]
@@ -54,6 +54,22 @@ pub struct Args {
     /// For cron, and jobs of CI: it ends with 75 if a run still waits.
     #[arg(long)]
     pub once: bool,
+
+    /// Also the drives of this caller, an ARN as `xdrive list` names it; may be given again.
+    ///
+    /// They stay that caller's, and what is launched for them.
+    #[arg(long, value_name = "ARN")]
+    pub owner: Vec<String>,
+
+    /// The drives of all callers.
+    #[arg(long, conflicts_with = "owner")]
+    pub shared: bool,
+
+    /// Post a word to this address when a run has waited for half an hour, or fails while it waits.
+    ///
+    /// `XDRIVE_NOTIFY` names it, too. The address of a run's own `--notify` is its hosts' alone.
+    #[arg(long, value_name = "URL", env = NOTIFY, hide_env = true, hide_env_values = true)]
+    pub notify: Option<NotifyUrl>,
 
     /// How hosts are reached.
     #[command(flatten)]
@@ -76,6 +92,26 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let local = LocalSet::new();
         local.run_until(tender.tend(&local)).await
     })
+}
+
+/// Since when and why the next try of a run waits, and who tends it, in words; `command` is how xdrive is
+/// called.
+pub(super) fn waiting(run: &WantedRun, now: Timestamp, command: &str) -> String {
+    let why = match &run.waits {
+        Some((since, why)) => format!("waits since {since:.0}: {}", one_line(why)),
+        None => "waits for its next try".to_owned(),
+    };
+    format!("{why}; {}", tended(run, now, command))
+}
+
+/// Who tends a run, in words.
+pub(super) fn tended(run: &WantedRun, now: Timestamp, command: &str) -> String {
+    let ago = run.tended.map(|at| now.duration_since(at));
+    match ago.filter(|ago| *ago < TENDED) {
+        Some(ago) if ago < SignedDuration::from_mins(1) => "tended just now".to_owned(),
+        Some(ago) => format!("tended {} min ago", ago.as_mins()),
+        None => format!("nobody tends it: {command} tend"),
+    }
 }
 
 /// Who tends, and by which route.
@@ -140,10 +176,10 @@ impl Tender {
         Exit::from(end).code()
     }
 
-    /// The caller's drives that have a run which is wanted.
-    async fn wanted(&self) -> Result<Vec<DriveName>, Failure> {
+    /// The drives to tend that have a run which is wanted, each with the cloud of its owner.
+    async fn wanted(&self) -> Result<Vec<(DriveName, Cloud)>, Failure> {
         let ec2 = &self.cloud.ec2;
-        let owner = ec2.owner().await?;
+        let caller = ec2.owner().await?;
         let (_, volumes, snapshots) = ec2.everything().await?;
         let mut parts: BTreeMap<DriveName, Vec<&Tags>> = BTreeMap::new();
         let all = volumes.iter().map(|it| &it.tags);
@@ -153,22 +189,31 @@ impl Tender {
             }
         }
         let is_meant = |name: &DriveName| self.args.drive.as_ref().is_none_or(|it| it == name);
-        let wanted = parts.into_iter().filter(|(name, parts)| {
-            let newest = tags::newest(parts.iter(), |tags| tags);
-            newest.is_some_and(|(_, newest)| {
-                // What has no owner is nobody's to launch for unasked.
-                let is_own = Ownership::from_tag(tags::owner(newest), &owner) == Ownership::Own;
-                let run = WantedRun::of_parts(newest, parts.iter().copied());
-                is_meant(name) && is_own && run.is_some_and(|run| run.state == RunState::Wanted)
-            })
+        let wanted = parts.into_iter().filter_map(|(name, parts)| {
+            WantedRun::of_drive(&parts).filter(|_| is_meant(&name))?;
+            let (_, newest) = tags::newest(parts.iter(), |tags| tags)?;
+            let cloud = self.cloud_of(tags::owner(newest), &caller)?;
+            Some((name, cloud))
         });
-        Ok(wanted.map(|(name, _)| name).collect())
+        Ok(wanted.collect())
+    }
+
+    /// The cloud in which a drive of this `owner` is tended; none if it is not. What has no owner is
+    /// nobody's to launch for unasked.
+    fn cloud_of(&self, owner: &str, caller: &str) -> Option<Cloud> {
+        if Ownership::from_tag(owner, caller) == Ownership::Own {
+            return Some(self.cloud.clone());
+        }
+        let is_named = self.args.owner.iter().any(|named| named == owner);
+        let is_tended = is_named || (self.args.shared && !owner.is_empty());
+        is_tended.then(|| self.cloud.acting_for(owner))
     }
 
     /// Begins work on those of `drives` that are not at work, nor to wait.
-    fn begin(&self, drives: Vec<DriveName>, tended: &mut Tended, local: &LocalSet) {
-        tended.waits.retain(|name, _| drives.contains(name));
-        for name in drives {
+    fn begin(&self, drives: Vec<(DriveName, Cloud)>, tended: &mut Tended, local: &LocalSet) {
+        let names: Vec<&DriveName> = drives.iter().map(|(name, _)| name).collect();
+        tended.waits.retain(|name, _| names.contains(&name));
+        for (name, cloud) in drives {
             let is_early = tended
                 .waits
                 .get(&name)
@@ -176,11 +221,15 @@ impl Tender {
             if is_early || tended.at_work.contains_key(&name) {
                 continue;
             }
-            let (cloud, visitor) = (self.cloud.clone(), self.visitor.clone());
-            let paths = self.paths.clone();
-            let is_ending = Rc::clone(&tended.is_ending);
-            let work = tend_drive(name.clone(), cloud, visitor, paths, is_ending);
-            tended.at_work.insert(name, local.spawn_local(work));
+            let drive = TendedDrive {
+                name: name.clone(),
+                cloud,
+                visitor: self.visitor.clone(),
+                paths: self.paths.clone(),
+                address: self.args.notify.clone(),
+                is_ending: Rc::clone(&tended.is_ending),
+            };
+            tended.at_work.insert(name, local.spawn_local(drive.tend()));
         }
     }
 
@@ -207,7 +256,7 @@ impl Tender {
             let before = tended.waits.get(&name).map(|wait| wait.pause);
             let pause = before.map_or(PAUSE, |pause| (pause * 2).min(LONGEST));
             self.report.print(&format!(
-                "the run of {name} waits, for {} min at least: {:#}",
+                "{name}: the run waits, for {} min at least: {:#}",
                 pause.as_secs() / 60,
                 failure.error
             ));
@@ -215,143 +264,4 @@ impl Tender {
             tended.waits.insert(name, Wait { at, pause });
         }
     }
-}
-
-/// Goes on with the wanted run of a drive, unless its host is there. Where that fails the drive's tags say
-/// since when it waits, and why.
-async fn tend_drive(
-    name: DriveName,
-    cloud: Cloud,
-    visitor: Visitor,
-    paths: Paths,
-    is_ending: Rc<Cell<bool>>,
-) -> Result<(), Failure> {
-    let drive = Drive::open(Opening::new(super::whole(name)), cloud.clone()).await?;
-    let now = cloud.clock.now();
-    let Some(mut run) = drive.wanted_run() else {
-        return Ok(());
-    };
-    // Whoever may tag may have written it.
-    run.until = run
-        .until
-        .min(now.saturating_add(LONGEST_RUN).unwrap_or(now));
-    let done = if drive.facts.host.is_some() {
-        Ok(())
-    } else {
-        go_on(&drive, &run, &cloud, visitor, &paths, &is_ending).await
-    };
-    let waits: Option<(Timestamp, String)> = match (&done, &run.waits) {
-        (Err(failure), since) => {
-            let since = since.as_ref().map_or(now, |(since, _)| *since);
-            Some((since, failure.error.to_string()))
-        }
-        (Ok(()), Some(_)) => None,
-        (Ok(()), None) => return done,
-    };
-    let waits = waits.as_ref().map(|(since, why)| (*since, why.as_str()));
-    // It is for people alone, and the next pass writes it again.
-    let _ = drive.mark_waiting(&run.id, waits).await;
-    done
-}
-
-/// Ends the run if it is over, else brings its drive up and begins the next try.
-async fn go_on(
-    drive: &Drive,
-    run: &WantedRun,
-    cloud: &Cloud,
-    visitor: Visitor,
-    paths: &Paths,
-    is_ending: &Cell<bool>,
-) -> Result<(), Failure> {
-    let name = &drive.name;
-    let why_ended = match &drive.facts.last {
-        Some(last) => cloud.ec2.why_ended(&last.id).await?,
-        None => None,
-    };
-    let is_late = cloud.clock.now() >= run.until;
-    let has_volume = drive.facts.volumes_left().next().is_some();
-    if is_saved_first(why_ended.as_deref(), has_volume, is_late) {
-        let saving = visit::finish_drive(name.clone(), cloud, visitor.clone(), None, false);
-        let saved = saving.await?;
-        if let Some(failure) = saved.failure {
-            return Err(failure);
-        }
-        let opening = Opening::new(super::whole(name.clone()));
-        let opened = Drive::open(opening, cloud.clone()).await?;
-        if saved.asked.is_some() || opened.facts.host.is_some() {
-            return Ok(());
-        }
-        let newest = opened.facts.newest_readable(None);
-        let was_closed = newest.is_some_and(|(tags, _)| tags.kind == SnapshotKind::Clean);
-        let listed = visit::list_runs(opened, || Ok(visitor.clone()), true).await?;
-        let record = listed.runs.iter().find(|it| it.id == run.id.as_str());
-        let last = drive.facts.last.as_ref().zip(why_ended.as_deref());
-        let last = last.map(|(last, why)| Ended {
-            launched: last.launched,
-            why,
-            was_closed,
-        });
-        let next = match next(record, last) {
-            Next::Bring if is_late => Next::Over(RunState::Failed, Some(OVERDUE)),
-            next => next,
-        };
-        if let Next::Over(state, exit) = next {
-            drive.mark_over(&run.id, state, exit).await;
-            let code = exit.map_or_else(String::new, |code| format!(" (exit code {code})"));
-            let (id, state) = (run.id.as_str(), state.as_str());
-            drive
-                .report
-                .print(&format!("{name}: the run {id} is {state}{code}"));
-            return Ok(());
-        }
-    }
-    if is_ending.get() {
-        return Ok(());
-    }
-    let (name, id) = (name.clone(), run.id.as_str());
-    drive
-        .report
-        .print(&format!("{name}: the run {id} goes on on another instance"));
-    let request = request(name, run, visitor, paths)?;
-    session::connect(request, cloud.clone(), key(paths)?).await?;
-    Ok(())
-}
-
-/// The session that begins the next try of a run.
-fn request(
-    name: DriveName,
-    run: &WantedRun,
-    visitor: Visitor,
-    paths: &Paths,
-) -> Result<Request, Failure> {
-    let launch: LaunchOptions = run.launch.parse().map_err(|error| {
-        let error = anyhow::Error::new(error).context("the launch options in its tags");
-        Failure::new(Exit::Config, error)
-    })?;
-    let mut options = Options::choose(Config::default(), Config::read(paths)?)
-        .map_err(|error| Failure::new(Exit::Config, anyhow::anyhow!(error)))?;
-    options.launch = LaunchOptions {
-        // Before anything dearer, for which nobody is asked.
-        leave_zone: true,
-        fallback: launch.fallback.or(Some(Fallback::None)),
-        ..launch
-    };
-    // The container stays as it is.
-    options.places = Places::default();
-    options.reach = visitor.reach;
-    options.config.no_join = true;
-    options.config.no_jupyter = true;
-    options.config.agent = false;
-    options.config.aws = false;
-    options.config.forwards.clear();
-    options.config.remote_forwards.clear();
-    let again = Again {
-        run: run.id.clone(),
-        until: run.until,
-    };
-    Ok(Request {
-        named: run.container.clone().map(Named::as_it_is),
-        task: Task::Again(again),
-        ..Request::new(name, options)
-    })
 }

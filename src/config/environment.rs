@@ -19,11 +19,13 @@ pub const AGENT: &str = "SSH_AUTH_SOCK";
 pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
 /// The registry logins in the format of docker's config.json, which outrank the file.
 pub const DOCKER_AUTH_CONFIG: &str = "DOCKER_AUTH_CONFIG";
+/// The address of `--notify`, which so is no argument of this process.
+pub const NOTIFY: &str = "XDRIVE_NOTIFY";
 /// The program that shows long help.
 pub const PAGER: &str = "PAGER";
 
 /// Each variable, and what it does.
-pub const ALL: [(&str, &str); 8] = [
+pub const ALL: [(&str, &str); 9] = [
     (LOCAL, "1 chooses the EC2 in a folder, 0 an account"),
     (LOCAL_DIR, "where the EC2 in a folder keeps its state"),
     (CACHE, "what can be made again [~/.cache/xdrive]"),
@@ -34,6 +36,7 @@ pub const ALL: [(&str, &str); 8] = [
         "where Docker's logins at registries are [~/.docker]",
     ),
     (DOCKER_AUTH_CONFIG, "such logins, which outrank those there"),
+    (NOTIFY, "who is notified of runs (--notify)"),
     (PAGER, "shows topics and long help [less]"),
 ];
 

@@ -46,6 +46,9 @@ const LIMITS: RangeInclusive<Duration> = Duration::from_secs(10)..=LONGEST_RUN;
 /// The intervals that checkpoints can have: EBS accepts one snapshot of a volume every 15 seconds.
 const CHECKPOINTS: RangeInclusive<Duration> = Duration::from_secs(15)..=WEEK;
 
+/// The intervals that syncs of results can have.
+const RESULTS: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(24);
+
 /// The notices that the EC2 in a folder can give; AWS gives two minutes.
 const NOTICES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
 
@@ -111,7 +114,7 @@ impl Invalid {
         }
     }
 
-    fn with(why: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(super) fn with(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             hint: Some(hint.into()),
             ..Self::new(why)
@@ -310,6 +313,11 @@ pub fn notice(text: &str) -> Result<Duration, Invalid> {
 /// Parses how long a command may take to end; a plain number is in seconds.
 pub(super) fn ending(text: &str) -> Result<Duration, Invalid> {
     within(seconds_or_time(text)?, &ENDINGS, "a command has to end in")
+}
+
+/// Parses the interval between two syncs of a run's results.
+pub fn results_every(text: &str) -> Result<Duration, Invalid> {
+    within(time(text)?, &RESULTS, "the syncs of results are apart")
 }
 
 fn seconds_or_time(text: &str) -> Result<Duration, Invalid> {

@@ -152,6 +152,21 @@ impl Reached<'_> {
         }
     }
 
+    /// Posts words to `url`, with a title: plain text, as ntfy and webhooks take it, within 5 s. It goes over
+    /// the network wherever calls go.
+    pub async fn post(&self, url: &str, title: &str, words: &str) -> Result<(), String> {
+        let request = http::Request::post(url)
+            .header("title", title)
+            .header(http::header::CONTENT_TYPE, "text/plain; charset=utf-8")
+            .body(words.to_owned());
+        let request = request.map_err(|error| error.to_string())?;
+        let sent = self.send_by(&client(), request, ANSWER, LONGEST).await?;
+        match sent.status {
+            200..300 => Ok(()),
+            status => Err(format!("HTTP {status}")),
+        }
+    }
+
     /// Sends `request` unchanged; its answer: text of at most so many bytes, within so long.
     pub(super) async fn send(
         &self,
@@ -159,19 +174,31 @@ impl Reached<'_> {
         within: Duration,
         longest: usize,
     ) -> Result<Answer, String> {
-        tokio::time::timeout(within, self.request(request, within, longest))
+        let client = self.seen.components.http_client();
+        let client = client.ok_or("there is no HTTP client")?;
+        self.send_by(&client, request, within, longest).await
+    }
+
+    async fn send_by(
+        &self,
+        client: &SharedHttpClient,
+        request: http::Request<String>,
+        within: Duration,
+        longest: usize,
+    ) -> Result<Answer, String> {
+        let answer = self.request(client, request, within, longest);
+        tokio::time::timeout(within, answer)
             .await
             .unwrap_or_else(|_| Err(format!("no answer within {} s", within.as_secs())))
     }
 
     async fn request(
         &self,
+        client: &SharedHttpClient,
         request: http::Request<String>,
         within: Duration,
         longest: usize,
     ) -> Result<Answer, String> {
-        let client = self.seen.components.http_client();
-        let client = client.ok_or("there is no HTTP client")?;
         let settings = HttpConnectorSettings::builder()
             .connect_timeout(ANSWER)
             .read_timeout(within)

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 42] = [
+const SCRIPTS: [(&str, &str); 46] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -46,6 +46,10 @@ const SCRIPTS: [(&str, &str); 42] = [
     ),
     ("terminal.py", include_str!("../../shell/host/terminal.py")),
     ("command.py", include_str!("../../shell/host/command.py")),
+    ("running.py", include_str!("../../shell/host/running.py")),
+    ("results.py", include_str!("../../shell/host/results.py")),
+    ("notify.py", include_str!("../../shell/host/notify.py")),
+    ("retry.py", include_str!("../../shell/host/retry.py")),
     ("environment", include_str!("../../shell/host/environment")),
     ("ssh", include_str!("../../shell/host/ssh")),
     ("sftp.py", include_str!("../../shell/host/sftp.py")),

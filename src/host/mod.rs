@@ -23,6 +23,7 @@ pub mod room;
 pub mod runs;
 pub mod scripts;
 pub(crate) mod sftp;
+pub mod tries;
 
 pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};
 pub use closed::{CloseReport, Closed, Committed};

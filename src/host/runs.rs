@@ -1,6 +1,7 @@
 //! Runs: the commands that run on a host, and those that are on record on its drive. The other side
 //! is `shell/host/command.py` and `shell/host/runs.py`.
 
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -22,13 +23,44 @@ pub struct CommandOrder<'a> {
     pub client: &'a str,
     /// How long it may take; none if that is not limited.
     pub limit: Option<Limit>,
-    /// The number of the try that begins; none of a command that is not begun again.
-    pub number: Option<u32>,
+    /// The try that begins; none of a command that is not begun again.
+    pub attempt: Option<Attempt<'a>>,
     /// A string for a shell.
     pub command: &'a str,
     /// How many bytes of each of its outputs are kept.
     pub kept: u64,
 }
+
+/// A try of a command that begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The number of the try.
+    pub number: u32,
+    /// How the command is begun again on its host after a failure of its own.
+    pub retry: &'a Retry,
+}
+
+impl Attempt<'_> {
+    /// The words of it (`shell/host/retry.py`).
+    #[must_use]
+    pub fn words(&self) -> String {
+        let codes: Vec<String> = self.retry.codes.iter().map(NonZeroU8::to_string).collect();
+        format!("{} {} {}", self.number, self.retry.times, codes.join(","))
+    }
+}
+
+/// How a command that fails by itself is begun again: on its host, after a pause.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Retry {
+    /// How often.
+    pub times: u32,
+    /// The exit codes of such a failure; any if there are none here.
+    pub codes: Vec<NonZeroU8>,
+}
+
+/// The most tries that a run has: the first, and as many as `--tries` and `--retry` allow
+/// (`quantity::tries`).
+pub(crate) const MOST_TRIES: u32 = 1 + 2 * 1000;
 
 /// How long a command may take.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +117,26 @@ pub struct Run {
     /// The last line that it printed.
     #[serde(default)]
     pub last: String,
+    /// What became of its results; none if they go nowhere.
+    #[serde(default)]
+    pub results: Option<Brought>,
+}
+
+/// What became of the results of a run that go to S3.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Brought {
+    /// When the last sync that was done began, in seconds since 1970.
+    pub at: Option<f64>,
+    /// Why the last one was not, in words.
+    pub why: Option<String>,
+}
+
+impl Brought {
+    /// When the last sync that was done began.
+    #[must_use]
+    pub fn synced_at(&self) -> Option<Timestamp> {
+        self.at.map(moment)
+    }
 }
 
 /// What a host leaves of a run on the drive (`shell/host/spool.py`, `record`).
@@ -123,6 +175,12 @@ impl Run {
     pub fn finished(&self) -> Option<u8> {
         self.status
             .filter(|status| *status == 0 || self.closing.is_none())
+    }
+
+    /// Whether it failed by itself.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.finished().is_some_and(|status| status != 0)
     }
 
     /// When it began.

@@ -40,7 +40,6 @@ use crate::ssh::{Output, PublicHostKey, RemoteCommand, Ssh, SshError};
 pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
 pub use containers::Removed;
-pub use tries::{TriedCommand, Tries};
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";
@@ -374,8 +373,8 @@ impl Host {
         let limit = order.limit.map_or_else(String::new, |limit| {
             format!("{} {}", limit.time.as_secs().max(1), limit.notice.as_secs())
         });
-        let number = order.number.map_or_else(String::new, |it| it.to_string());
-        let words = [order.label, order.client, &limit, &number];
+        let attempt = order.attempt.map_or_else(String::new, |it| it.words());
+        let words = [order.label, order.client, &limit, &attempt];
         RemoteCommand::new(&program, id, order.kept, words, order.command)
     }
 

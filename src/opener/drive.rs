@@ -51,6 +51,8 @@ pub(crate) struct Opening {
     pub(crate) json: bool,
     /// Whether nothing is changed: then signals are not received.
     pub(crate) dry_run: bool,
+    /// Whether the process works on others at the same time, so that lines begin with the name.
+    pub(crate) is_one_of_many: bool,
 }
 
 impl Opening {
@@ -63,6 +65,7 @@ impl Opening {
             yes: false,
             json: false,
             dry_run: false,
+            is_one_of_many: false,
         }
     }
 }
@@ -102,7 +105,11 @@ impl Drive {
 
     /// Opens a drive without a look at its parts, for what the loop alone decides.
     pub(crate) async fn begin(opening: Opening, cloud: Cloud) -> Result<Self, Failure> {
-        let report = Report::stderr();
+        let report = if opening.is_one_of_many {
+            Report::labelled(opening.place.drive.as_str())
+        } else {
+            Report::stderr()
+        };
         let identity = lookup::identity(&cloud, &report).await?;
         // Up to here nothing was made that a signal could leave behind.
         let signals = if opening.dry_run {

@@ -3,9 +3,8 @@
 use anyhow::anyhow;
 
 use super::drive::Drive;
-use super::facts::newest;
 use crate::drive::reconcile::is_left;
-use crate::drive::tags::{self, RunState, VolumeTags, WantedRun, run_over, run_waits};
+use crate::drive::tags::{self, RunState, VolumeTags, WantedRun, run_over, run_tended, run_waits};
 use crate::ec2::{self, Instance, Tags, Volume};
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
@@ -13,12 +12,10 @@ use crate::host::container::CommandId;
 impl Drive {
     /// The run of the drive that is wanted, as the furthest of its parts has it; none if it is over.
     pub(crate) fn wanted_run(&self) -> Option<WantedRun> {
-        let (volumes, snapshots) = (&self.facts.volumes, &self.facts.snapshots);
         let of_volumes = self.facts.volumes_left().map(|it| &it.tags);
-        let of_snapshots = snapshots.iter().map(|it| &it.tags);
-        let newest = newest(volumes, snapshots)?;
-        let run = WantedRun::of_parts(newest, of_volumes.chain(of_snapshots));
-        run.filter(|run| run.state == RunState::Wanted)
+        let of_snapshots = self.facts.snapshots.iter().map(|it| &it.tags);
+        let parts: Vec<&Tags> = of_volumes.chain(of_snapshots).collect();
+        WantedRun::of_drive(&parts)
     }
 
     /// The volume that is mounted on `host`, if it is listed.
@@ -77,6 +74,12 @@ impl Drive {
         waits: Option<(jiff::Timestamp, &str)>,
     ) -> Result<(), ec2::Error> {
         self.mark_parts(id, &run_waits(waits)).await
+    }
+
+    /// Notes that the run is looked after now.
+    pub(crate) async fn mark_tended(&self, id: &CommandId) -> Result<(), ec2::Error> {
+        let now = self.cloud.clock.now();
+        self.mark_parts(id, &run_tended(now)).await
     }
 
     /// Writes these tags on all parts of the drive that say that the run `id` is wanted.

@@ -9,11 +9,13 @@ use jiff::Timestamp;
 use super::examine::Examination;
 use super::local_ports;
 use crate::access::lease::LEASE;
-use crate::config::{LONGEST_WORD, Options, Places};
+use crate::config::{LONGEST_WORD, NotifyUrl, Options, Places};
 use crate::drive::Goal;
 use crate::ec2::Chain;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
+use crate::host::runs::Retry;
+use crate::host::tries::Results;
 use crate::ids::{ContainerName, DriveAt, DriveIn, DriveName};
 use crate::launch::image;
 use crate::report::Report;
@@ -130,6 +132,12 @@ pub struct Request {
     pub command: Vec<String>,
     /// The task of the session.
     pub task: Task,
+    /// How a run that fails by itself is begun again.
+    pub retry: Retry,
+    /// Where the results of a run go.
+    pub results: Option<Results>,
+    /// Who is notified of a run.
+    pub notify: Option<NotifyUrl>,
     /// A script to run on the host before that.
     pub examination: Option<Examination>,
     /// The AWS credentials that programs in the container may use.
@@ -149,6 +157,9 @@ impl Request {
             yes: false,
             command: Vec::new(),
             task: Task::Connect,
+            retry: Retry::default(),
+            results: None,
+            notify: None,
             examination: None,
             credentials: None,
         }
@@ -234,6 +245,11 @@ impl Request {
             .launch
             .checkpoint
             .filter(|_| !self.options.config.discard)
+    }
+
+    /// Whether the host of its run does something with the run's order.
+    pub(super) fn has_order(&self) -> bool {
+        self.results.is_some() || self.notify.is_some()
     }
 
     /// Whether its command may be started again.

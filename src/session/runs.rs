@@ -138,6 +138,7 @@ mod tests {
             is_lost: false,
             is_kept: true,
             last: String::new(),
+            results: None,
         };
         let mut runs = [run("1f00"), run("1e00")];
         assert_eq!(with_prefix(&runs, "1f").map(|run| &*run.id), Some("1f00"));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tokio::sync::mpsc;
 
-use super::request::{Leases, Request};
+use super::request::{Leases, Request, Task};
 use crate::access::SshHosts;
 use crate::access::lease::News;
 use crate::clock::BootTime;
@@ -79,6 +79,7 @@ impl Session {
             yes: request.yes,
             json: request.options.config.json,
             dry_run: request.options.config.dry_run,
+            is_one_of_many: matches!(request.task, Task::Again(_)),
             ..Opening::new(request.place())
         };
         let (drive, subnet) = tokio::join!(
@@ -86,6 +87,9 @@ impl Session {
             wanted_subnet(options.launch.subnet.as_ref(), &cloud),
         );
         let (drive, subnet) = (drive?, subnet?);
+        if let Some(address) = request.notify.as_ref().filter(|_| !options.config.dry_run) {
+            drive.try_address(address).await?;
+        }
         let speed = Rc::new(Cell::new(options.launch.speed));
         let (name, report) = (drive.name.clone(), drive.report.clone());
         let mut progress = ProgressPrinter::new(name, report, Rc::clone(&speed));

@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::host::MountedDrive;
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
-use crate::host::runs::{CommandOrder, Limit};
+use crate::host::runs::{Attempt, CommandOrder, Limit};
 use crate::opener::{Cost, Drive, Ending, Growth, Interruption, unless_ended};
 use crate::report::harmless;
 use crate::ssh::DedicatedConnection;
@@ -176,7 +176,8 @@ impl Session {
         let limit = self.request.limit(self.drive.cloud.clock.now());
         let is_run = limit.is_some();
         let number = attempt.number();
-        let id = match self.command.clone().filter(|_| number.is_some()) {
+        // Its order may be on the drive by now.
+        let id = match self.command.clone().filter(|_| is_run) {
             Some(id) => id,
             None => CommandId::new()?,
         };
@@ -202,7 +203,10 @@ impl Session {
             label: &runs::label(words),
             client: &client,
             limit,
-            number,
+            attempt: number.map(|number| Attempt {
+                number,
+                retry: &self.request.retry,
+            }),
             command: &inside.container.command(&id, &variables, words),
             kept: self.request.options.config.spool.map_or(SPOOL, |it| it.0),
         });

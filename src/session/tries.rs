@@ -21,7 +21,7 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
-use crate::host::scripts::{TriedCommand, Tries};
+use crate::host::tries::{Notify, TriedCommand};
 use crate::opener::Ending;
 use crate::signals::End;
 
@@ -58,6 +58,7 @@ impl Session {
         let known = match &self.request.task {
             Task::Again(again) => Some(again.run.clone()),
             Task::Run { tries: Some(_), .. } => self.command.clone(),
+            Task::Run { .. } if self.request.has_order() => None,
             _ => return Ok(Try::Only),
         };
         let Some(id) = known else {
@@ -71,13 +72,15 @@ impl Session {
             OnHost::There => return Ok(Try::There),
             OnHost::Begins => {}
         }
-        let Tries { order, begun } = inside.host.tries(&id).await.map_err(failed)?;
+        let tries = inside.host.tries(&id).await.map_err(failed)?;
+        let begun = tries.begun;
         if let Task::Again(_) = self.request.task {
             self.check_wanted(instance, &id)
                 .await
                 .map_err(Ending::Failed)?;
+            let order = tries.order.clone();
             let order = order.ok_or_else(|| Ending::Failed(no_order(&id)))?;
-            if begun > order.tries {
+            if !tries.may_begin(&order) {
                 self.drive.mark_over(&id, RunState::Failed, None).await;
                 let error = anyhow!(
                     "{} was begun {begun} times, as often as it may be",
@@ -88,6 +91,8 @@ impl Session {
             self.request.options.launch.notice = Some(order.notice());
             self.request.options.config.spool = Some(Spool(order.kept));
             self.request.command = order.words;
+            self.request.retry = order.retry;
+            self.request.results = order.results;
         }
         Ok(Try::Next(begun + 1))
     }
@@ -103,28 +108,33 @@ impl Session {
         Err(Failure::new(Exit::TryAgain, error))
     }
 
-    /// Keeps the order of a run on the drive, and marks that as one whose run is wanted; but not if the
-    /// command needs something of this computer, which then alone begins it again.
+    /// Keeps the order of a run on the drive, and marks that as one whose run is wanted if it may be begun
+    /// again; but not if the command needs something of this computer, which then alone begins it again.
     async fn order_first_try(
         &mut self,
         instance: &Instance,
         inside: &ContainerSession,
     ) -> Result<Try, Failure> {
         let id = CommandId::new().map_err(anyhow::Error::from)?;
-        let Task::Run {
-            limit,
-            tries: Some(tries),
-            ..
-        } = self.request.task
-        else {
+        let Task::Run { limit, tries, .. } = self.request.task else {
             return Err(no_order(&id));
         };
+        self.check_results(inside).await?;
         let left = SignedDuration::try_from(self.time_left(limit)).unwrap_or(SignedDuration::MAX);
         let now = self.drive.cloud.clock.now();
         let until = now.saturating_add(left).map_err(anyhow::Error::from)?;
         let request = &self.request;
         let kept = request.options.config.spool.map_or(SPOOL, |it| it.0);
-        let order = TriedCommand::new(&request.command, request.notice(), kept, tries);
+        let order = TriedCommand {
+            tries: tries.unwrap_or(0),
+            retry: request.retry.clone(),
+            results: request.results.clone(),
+            notify: request.notify.as_ref().map(|url| Notify {
+                address: url.as_str().to_owned(),
+                drive: request.drive.to_string(),
+            }),
+            ..TriedCommand::new(&request.command, request.notice(), kept)
+        };
         let kept = inside.host.keep_order(&id, &order).await;
         kept.map_err(anyhow::Error::new)?;
         let run = WantedRun {
@@ -135,12 +145,30 @@ impl Session {
             until,
             exit: None,
             waits: None,
+            tended: None,
         };
         self.command = Some(id);
+        if tries.is_none() {
+            return Ok(Try::Only);
+        }
         if !self.request.needs_this_computer() {
             self.drive.mark_wanted(instance, &run).await?;
         }
         Ok(Try::Next(1))
+    }
+
+    /// Refuses a run whose results its host could not bring away.
+    async fn check_results(&self, inside: &ContainerSession) -> Result<(), Failure> {
+        let Some(results) = &self.request.results else {
+            return Ok(());
+        };
+        let brings = inside.host.brings_results().await;
+        if brings.map_err(anyhow::Error::new)? {
+            return Ok(());
+        }
+        let error = anyhow!("the host has no AWS CLI for {}", results.url);
+        Err(Failure::new(Exit::Unavailable, error)
+            .hint("--ami names an image that has it, as Amazon Linux 2023 does"))
     }
 
     /// How a run that may be begun again is over by this `ending`, with its exit code if it has one; none
@@ -204,7 +232,7 @@ impl Request {
 }
 
 /// The failure of a try whose order is not on the drive.
-fn no_order(id: &CommandId) -> Failure {
+pub(crate) fn no_order(id: &CommandId) -> Failure {
     let error = anyhow!(
         "the drive has no order for the run {} that this xdrive can read",
         id.as_str()

@@ -6,7 +6,6 @@ use crate::cloud::Cloud;
 use crate::drive::Outcome;
 use crate::drive::plan::{Done, Goal, Next};
 use crate::failure::Failure;
-use crate::ids::{DriveIn, DriveName};
 use crate::opener::{Drive, Opening, describe_step, run_failure, waiting};
 use crate::signals::End;
 
@@ -34,23 +33,15 @@ pub(crate) struct Finished {
     pub(crate) asked: Option<End>,
 }
 
-/// Saves `drive` and deletes snapshots that later ones supersede; the newest `keep` final ones
-/// stay, or all without `keep`. A `dry_run` changes nothing.
+/// Saves the drive of this `opening` and deletes snapshots that later ones supersede; the newest `keep`
+/// final ones stay, or all without `keep`. A dry run changes nothing.
 pub(crate) async fn finish_drive(
-    drive: DriveName,
+    opening: Opening,
     cloud: &Cloud,
     visitor: Visitor,
     keep: Option<usize>,
-    dry_run: bool,
 ) -> Result<Finished, Failure> {
-    let place = DriveIn {
-        drive,
-        container: None,
-    };
-    let opening = Opening {
-        dry_run,
-        ..Opening::new(place)
-    };
+    let dry_run = opening.dry_run;
     let drive = Drive::begin(opening, cloud.clone()).await?;
     let mut visit = Visit::new(drive, visitor, false)?;
     if dry_run {

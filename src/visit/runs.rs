@@ -19,8 +19,10 @@ use crate::failure::{Exit, Failure, READER_LEFT};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::logs::{Beginning, Piece};
-use crate::host::runs::Run;
+pub(crate) use crate::host::runs::Brought;
+use crate::host::runs::{MOST_TRIES, Run};
 use crate::host::scripts::Host;
+use crate::host::tries::Tries;
 use crate::ids::InstanceId;
 use crate::opener::{Cost, Drive, Ending, Files, Sleeping, or_interrupted, unless_ended};
 use crate::ssh::SshError;
@@ -108,6 +110,23 @@ async fn runs_asleep(
     }
 }
 
+/// What the newest snapshot of a drive that is not up has of a run: its record, and its tries. None of
+/// one that is up. Reports nothing.
+pub(crate) async fn run_asleep(
+    mut drive: Drive,
+    id: &CommandId,
+) -> Result<Option<(Option<Run>, Tries)>, Failure> {
+    let Files::Asleep(sleeping) = drive.find_files(None).await? else {
+        return Ok(None);
+    };
+    let (runs, asleep) = runs_asleep(&mut drive, &sleeping).await?;
+    let tries = asleep.tries(id);
+    let tries = or_interrupted(&mut drive.signals, &drive.report, tries).await?;
+    let tries = tries.map_err(|error| drive.lost_asleep(&asleep, &error.to_string()))?;
+    let record = runs.into_iter().find(|run| run.id == id.as_str());
+    Ok(Some((record, tries)))
+}
+
 /// The part of a run's output to show.
 pub(crate) struct Wanted {
     /// The run whose id begins so; without it the latest.
@@ -128,9 +147,6 @@ impl Wanted {
         run.ok_or_else(|| no_run(drive, runs, self.run.as_deref()))
     }
 }
-
-/// How many tries of a run are shown: more than one may have (`quantity::tries`).
-const TRIES: u32 = 1002;
 
 /// Passes a part of a run's output on: of standard output where the first argument is true, else of
 /// standard error.
@@ -170,7 +186,7 @@ pub(crate) async fn logs(
         command: format!("{} logs {name} {}{follow}", cloud.command, id.as_str()),
     };
     // What former tries left is on record.
-    let former = (1..run.number.unwrap_or(1).min(TRIES)).map(Some);
+    let former = (1..run.number.unwrap_or(1).min(MOST_TRIES)).map(Some);
     let showing = async {
         for former in former.chain([None]) {
             let mut shown = Shown {

@@ -136,3 +136,43 @@ fn hosts_keep_as_much_as_is_read() {
     let runs = include_str!("../../../shell/host/runs.py");
     assert!(runs.contains(&format!("\nLINE = {LINE}  #")));
 }
+
+#[test]
+fn the_tries_of_a_run_are_read_as_its_host_has_them() {
+    let order = r#"{"version":1,"words":["x"],"notice":30,"kept":9,"tries":1}"#;
+    let fs = file_system(
+        |root| {
+            let run = |number: &str| format!("1a/tries/{number}");
+            leave(root, &run("1"), &record(10, [0, 0]), [None, None]);
+            let lost = record(20, [0, 0]).replace("\"status\": 3", "\"status\": null");
+            leave(root, &run("2"), &lost, [None, None]);
+            let closed = record(30, [0, 0]).replace("\"closing\": null", "\"closing\": \"x\"");
+            leave(root, &run("3"), &closed, [None, None]);
+            leave(root, &run("x"), "", [None, None]);
+            leave(root, &run("4000000000"), "", [None, None]);
+            leave(root, "1a", &record(40, [0, 0]), [None, None]);
+            fs::write(root.join("xdrive/runs/1a/order"), order).unwrap();
+            fs::create_dir(root.join("xdrive/runs/1a/tries/4")).unwrap();
+            let newer = order.replace("\"version\":1", "\"version\":2");
+            leave(root, "2b", &record(10, [0, 0]), [None, None]);
+            fs::write(root.join("xdrive/runs/2b/order"), newer).unwrap();
+        },
+        "",
+    )
+    .unwrap();
+    let found = tries(&fs, &id("1a")).unwrap();
+    assert_eq!((found.begun, found.failed), (4, 1));
+    // The first one failed by itself, which is none of those that lost their hosts.
+    let order = found.order.clone().unwrap();
+    assert_eq!(order.words, ["x"]);
+    assert!(!found.may_begin(&order));
+    for other in ["2b", "3c"] {
+        let found = tries(&fs, &id(other)).unwrap();
+        let expected = Tries {
+            order: None,
+            begun: 0,
+            failed: 0,
+        };
+        assert_eq!(found, expected);
+    }
+}

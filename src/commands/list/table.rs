@@ -69,6 +69,11 @@ pub(super) fn table(entries: &[Entry], width: u16, now: Timestamp) -> Text {
             let _ = writeln!(text, "\n{}: {advice}", one_line(&entry.drive));
         }
     }
+    for entry in entries {
+        if let Some(run) = &entry.run {
+            let _ = writeln!(text, "\n{}: {}", one_line(&entry.drive), run.line);
+        }
+    }
     let backups = entries.iter().filter_map(Entry::backups);
     text.extend(backups.map(|line| format!("\n{line}\n")));
     shown.push(&Text::block(&text));

@@ -22,6 +22,9 @@ impl Entry {
         if let Some(advice) = &self.advice {
             let _ = writeln!(text, "  {advice}");
         }
+        if let Some(run) = &self.run {
+            let _ = writeln!(text, "  {}", run.line);
+        }
         for line in &self.things {
             let cost = match (line.dollars_a_month, line.dollars_an_hour) {
                 _ if !line.billed => "billed no longer".to_owned(),

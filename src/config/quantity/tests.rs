@@ -90,7 +90,7 @@ fn times_have_days_hours_minutes_and_seconds() {
 
 #[test]
 fn the_exit_status_of_a_command_is_kept_as_long_as_a_host_may_be() {
-    let command = include_str!("../../../shell/host/command.py");
+    let command = include_str!("../../../shell/host/running.py");
     let line = format!("\nLINGER = {} * 86400  #", LEASES.end().as_secs() / 86400);
     assert!(command.contains(&line), "{line}");
 }

@@ -17,7 +17,7 @@ use super::step::{Step, View};
 /// Why no checkpoint was taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Skipped {
-    /// The drive is mounted on no host that answers and whose client lock this process has.
+    /// The drive is mounted on no host that answers and has a client.
     #[error("the drive is not mounted on a host that answers")]
     NotMounted,
     /// The last one is not completed. EBS allows five at a time, and the last snapshot of a session
@@ -54,13 +54,14 @@ pub(in super::super) fn checkpoint(view: &View) -> Result<Step, Skipped> {
     })
 }
 
-/// The volume that is mounted on a host whose client lock this process has.
+/// The volume that is mounted on a host with a client: this process, or another one, such as a run, of
+/// which a tender takes a checkpoint.
 fn mounted(seen: &Observed) -> Option<&SeenVolume> {
     seen.instances
         .iter()
         .filter(|instance| instance.is_live())
         .filter_map(|instance| Some((instance, instance.view()?)))
-        .filter(|(_, view)| view.client == Client::Me && !view.closing)
+        .filter(|(_, view)| view.client != Client::Nobody && !view.closing)
         .find_map(|(instance, view)| match &view.mounted {
             Mounted::Volume(id) => seen
                 .held_by(&instance.id)

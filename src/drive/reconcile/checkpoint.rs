@@ -23,7 +23,7 @@ pub enum Checkpoint {
 }
 
 impl<H: Hosts> Reconciler<H> {
-    /// Takes a checkpoint of the drive that this process has mounted: the host syncs what is
+    /// Takes a checkpoint of the drive that this process, or another client, has mounted: the host syncs what is
     /// unwritten, then a snapshot of kind `checkpoint` is requested. Before that, checkpoints and
     /// failures that are superseded are deleted; the newest two of the generation stay.
     ///

@@ -21,8 +21,11 @@ const EXIT: &str = "xdrive:run-exit";
 /// Why its next try waits, and since when: a moment (RFC 3339), a space, and the words.
 const NOTE: &str = "xdrive:run-note";
 
+/// When somebody last looked after it (RFC 3339).
+const TENDED: &str = "xdrive:run-tended";
+
 /// All of them: they travel together.
-const FAMILY: [&str; 6] = [RUN, STATE, LAUNCH, UNTIL, EXIT, NOTE];
+const FAMILY: [&str; 7] = [RUN, STATE, LAUNCH, UNTIL, EXIT, NOTE, TENDED];
 
 /// The most characters of a tag's value (EC2 user guide, *Tag restrictions*).
 const LONGEST: usize = 256;
@@ -78,6 +81,8 @@ pub struct WantedRun {
     pub exit: Option<u8>,
     /// Since when its next try waits, and why.
     pub waits: Option<(Timestamp, String)>,
+    /// When somebody last looked after it, some minutes late.
+    pub tended: Option<Timestamp>,
 }
 
 impl WantedRun {
@@ -100,18 +105,27 @@ impl WantedRun {
             until: tags.get(UNTIL)?.parse().ok()?,
             exit: tags.get(EXIT).and_then(|code| code.parse().ok()),
             waits: waits.and_then(|(since, why)| Some((since.parse().ok()?, why.to_owned()))),
+            tended: tags.get(TENDED).and_then(|at| at.parse().ok()),
         })
     }
 
     /// The run of a drive whose newest part has these tags, as the furthest of its `parts` has it.
     #[must_use]
-    pub fn of_parts<'a>(newest: &Tags, parts: impl Iterator<Item = &'a Tags>) -> Option<Self> {
+    fn of_parts<'a>(newest: &Tags, parts: impl Iterator<Item = &'a Tags>) -> Option<Self> {
         let run = Self::read(newest)?;
         let furthest = parts
             .filter_map(Self::read)
             .filter(|other| other.id == run.id && other.state > run.state)
             .max_by_key(|other| other.state);
         Some(furthest.unwrap_or(run))
+    }
+
+    /// The run of a drive whose volumes and snapshots have these tags, if it is wanted.
+    #[must_use]
+    pub fn of_drive(parts: &[&Tags]) -> Option<Self> {
+        let (_, newest) = super::newest(parts.iter(), |tags| tags)?;
+        let run = Self::of_parts(newest, parts.iter().copied());
+        run.filter(|run| run.state == RunState::Wanted)
     }
 
     /// The tags of a run that is wanted from now on, over those of any former one.
@@ -135,6 +149,11 @@ impl WantedRun {
                 self.waits
                     .as_ref()
                     .map_or_else(String::new, |(since, why)| note(*since, why)),
+            ),
+            (
+                TENDED,
+                self.tended
+                    .map_or_else(String::new, |at| format!("{at:.0}")),
             ),
         ];
         values
@@ -190,6 +209,12 @@ pub fn run_waits(waits: Option<(Timestamp, &str)>) -> Tags {
     Tags::from([(NOTE.to_owned(), note)])
 }
 
+/// The tag that says that somebody looked after the run at this moment.
+#[must_use]
+pub fn run_tended(at: Timestamp) -> Tags {
+    Tags::from([(TENDED.to_owned(), format!("{at:.0}"))])
+}
+
 fn note(since: Timestamp, why: &str) -> String {
     let one_line = why.split_whitespace().collect::<Vec<_>>().join(" ");
     let note = format!("{since:.0} {one_line}");
@@ -209,6 +234,7 @@ mod tests {
             until: "2026-12-11T10:00:00Z".parse().unwrap(),
             exit: None,
             waits: None,
+            tended: None,
         }
     }
 
@@ -220,10 +246,14 @@ mod tests {
             container: None,
             exit: Some(7),
             waits: Some((wanted.until, "no capacity".to_owned())),
+            tended: Some(wanted.until),
             ..run(RunState::Failed)
         };
         assert_eq!(WantedRun::read(&main.tags()), Some(main.clone()));
         let mut tags = main.tags();
+        tags.extend(run_tended(Timestamp::UNIX_EPOCH));
+        let tended = WantedRun::read(&tags).unwrap().tended;
+        assert_eq!(tended, Some(Timestamp::UNIX_EPOCH));
         tags.extend(run_waits(None));
         assert_eq!(WantedRun::read(&tags).unwrap().waits, None);
         tags.extend(run_over(RunState::Stopped, None));

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use xdrive::host::container::{CommandId, Container, ContainerSignal};
 use xdrive::host::facts::ScriptError;
-use xdrive::host::runs::CommandOrder;
-use xdrive::host::scripts::{Image, TriedCommand, Tries};
+use xdrive::host::runs::{Attempt, CommandOrder, Retry};
+use xdrive::host::scripts::Image;
+use xdrive::host::tries::{TriedCommand, Tries};
 
 use harness::DEADLINE;
 
@@ -194,7 +195,10 @@ async fn each_try_of_a_command_begins_once_whoever_begins_it() {
     machine.host.mount(&disk.order(1, true)).await.unwrap();
     let id = CommandId::new().unwrap();
     let words = ["sh", "-c", "echo 'it'"].map(str::to_owned);
-    let order = TriedCommand::new(&words, Duration::from_secs(30), 4096, 5);
+    let order = TriedCommand {
+        tries: 5,
+        ..TriedCommand::new(&words, Duration::from_secs(30), 4096)
+    };
     machine.host.keep_order(&id, &order).await.unwrap();
     let begin = async |number| {
         let command = machine.host.command(&CommandOrder {
@@ -202,7 +206,10 @@ async fn each_try_of_a_command_begins_once_whoever_begins_it() {
             label: "it",
             client: "",
             limit: None,
-            number: Some(number),
+            attempt: Some(Attempt {
+                number,
+                retry: &Retry::default(),
+            }),
             command: "echo it",
             kept: 4096,
         });
@@ -213,7 +220,7 @@ async fn each_try_of_a_command_begins_once_whoever_begins_it() {
     let record = format!("/v1/xdrive/runs/{name}");
     // As on another host, which has nothing of it but the drive.
     let forget = format!(
-        "until [ -e {record}/record ]; do sleep 0.1; done; \
+        "until [ -e {record}/output ]; do sleep 0.1; done; \
          pkill -f 'command[.]py'; rm -f /run/xdrive/commands/{name}"
     );
     machine.sh(&forget).await;
@@ -222,7 +229,14 @@ async fn each_try_of_a_command_begins_once_whoever_begins_it() {
     begin(2).await.unwrap();
     let tries = machine.host.tries(&id).await.unwrap();
     let order = Some(order);
-    assert_eq!(tries, Tries { order, begun: 2 });
+    assert_eq!(
+        tries,
+        Tries {
+            order,
+            begun: 2,
+            failed: 0
+        }
+    );
     let former = format!("cat {record}/tries/1/output; ls {record}/tries");
     assert_eq!(machine.sh(&former).await, "it\n1\n2\n");
 }

@@ -12,6 +12,8 @@ mod keys;
 mod lease;
 mod machine;
 mod notice;
+mod results;
+mod retries;
 mod strangers;
 mod volumes;
 mod wide;

@@ -76,6 +76,7 @@ impl Record {
             is_lost: status.is_none() && !runs,
             is_kept: false,
             last: String::new(),
+            results: None,
         })
     }
 }
@@ -94,6 +95,7 @@ pub(super) fn tags(state: Option<RunState>) -> RunTags {
         until: values::wall(1),
         exit: None,
         waits: None,
+        tended: None,
     });
     RunTags::read(&run.map(|run| run.tags()).unwrap_or_default())
 }

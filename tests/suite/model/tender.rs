@@ -212,9 +212,7 @@ fn is_wanted(sweep: &Sweep) -> bool {
     let parts: Vec<&Tags> = volumes
         .chain(sweep.snapshots.iter().map(|it| &it.tags))
         .collect();
-    let newest = tags::newest(parts.iter(), |tags| tags);
-    let run = newest.and_then(|(_, newest)| WantedRun::of_parts(newest, parts.iter().copied()));
-    run.is_some_and(|run| run.state == RunState::Wanted)
+    WantedRun::of_drive(&parts).is_some()
 }
 
 /// Whether the volume that is mounted says so, in the version `mix` of its record.

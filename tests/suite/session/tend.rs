@@ -1,5 +1,6 @@
 //! Runs that go on with every laptop gone: `run -d --restart`, and `tend` on another machine.
 
+mod others;
 mod wide;
 
 use std::fs;
@@ -78,7 +79,7 @@ fn each_try_of_a_run_begins_once_wherever_it_is_tended() {
     waiting
         .is(0)
         .prints("demo is not up")
-        .prints(&format!("  {id}  waits for whoever tends it"));
+        .prints(&format!("  {id}  waits for its next try; tended "));
     let [one, other] = [&site, &tender].map(|laptop| laptop.start(&["tend", "--once"]));
     let codes = [one.end(), other.end()].map(|ended| ended.code());
     assert!(codes.contains(&0), "{codes:?}");

@@ -55,12 +55,19 @@ fn one_is_taken_of_the_mounted_drive_at_its_generation() {
 }
 
 #[test]
-fn none_is_taken_of_what_is_not_mounted_here() {
+fn one_is_taken_of_what_another_client_has_mounted() {
+    let mut seen = in_use();
+    seen.instances[0].contact = answers(somebody(), false, Mounted::Volume(vol(1)));
+    taken(&seen).unwrap();
+}
+
+#[test]
+fn none_is_taken_of_what_nobody_has_mounted() {
     for contact in [
         answers(Client::Me, false, Mounted::Nothing),
         answers(Client::Me, true, Mounted::Volume(vol(1))),
         answers(Client::Me, false, Mounted::Frozen(vol(1))),
-        answers(somebody(), false, Mounted::Volume(vol(1))),
+        answers(Client::Nobody, false, Mounted::Volume(vol(1))),
         crate::drive::hosts::Contact::Unreachable,
     ] {
         let mut seen = in_use();

@@ -70,7 +70,7 @@ fn a_run_waits_for_capacity_and_says_since_when_and_why() {
     let waits = site.run(&["tend", "--once"]);
     waits
         .is(75)
-        .reports("the run of demo waits, for 1 min at least");
+        .reports("demo: the run waits, for 1 min at least");
     site.run(&["ps", "demo"])
         .is(0)
         .prints(&format!("  {id}  waits since 20"))

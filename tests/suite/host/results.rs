@@ -1,0 +1,294 @@
+//! The results of runs, which go to S3: by the AWS CLI against moto, and on a host beside a command.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::time::sleep;
+use xdrive::host::container::CommandId;
+use xdrive::host::runs::{Attempt, CommandOrder, Retry, Run};
+use xdrive::host::tries::{Notify, Results, TriedCommand};
+
+use harness::home::PATH;
+use harness::{DEADLINE, python};
+
+use super::machine::{Disk, Machine};
+use crate::moto::server::Moto;
+
+const PLACE: &str = "s3://results-of-runs/demo";
+
+/// One sync of the folder `work` with the AWS CLI that is first in `path`.
+fn sync(work: &Path, path: &str, moto: &Moto) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("shell/host/results.py");
+    let mut command = Command::new("python3");
+    command.args(["-I", "-S"]).arg(script).args(["sync", PLACE]);
+    command.env("XDRIVE_WORK", work);
+    as_user_of(moto, &mut command, path).output().unwrap()
+}
+
+fn as_user_of<'a>(moto: &Moto, command: &'a mut Command, path: &str) -> &'a mut Command {
+    command
+        .env("PATH", path)
+        .env("HOME", moto.home())
+        .env("AWS_ENDPOINT_URL", moto.url())
+        .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("AWS_DEFAULT_REGION", "us-east-1")
+}
+
+#[test]
+#[ignore = "needs root (mounts)"]
+fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
+    let moto = Moto::start_bare();
+    let programs = python("awscli").parent().unwrap().to_owned();
+    let path = format!("{}:{PATH}", programs.display());
+    let aws = |words: &[&str]| {
+        let mut command = Command::new(programs.join("aws"));
+        let output = as_user_of(&moto, command.args(words), &path)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    aws(&["s3", "mb", "s3://results-of-runs"]);
+    let keys = || {
+        let listed = aws(&["s3", "ls", "--recursive", "s3://results-of-runs"]);
+        let keys = listed
+            .lines()
+            .filter_map(|line| line.split_whitespace().last());
+        keys.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let folder = TempDir::new().unwrap();
+    let work = folder.path();
+    let synced = || {
+        let synced = sync(work, &path, &moto);
+        assert!(synced.status.success(), "{synced:?}");
+    };
+    synced();
+    assert!(keys().is_empty(), "there is no folder with results yet");
+
+    let results = work.join("results");
+    fs::create_dir_all(results.join("epoch 1")).unwrap();
+    fs::write(results.join("loss.csv"), "0.5\n").unwrap();
+    fs::write(results.join("epoch 1/weights"), "w").unwrap();
+    symlink("/etc/hostname", results.join("link")).unwrap();
+    symlink("/etc", results.join("folder")).unwrap();
+    symlink(results.join("loss.csv"), results.join("own")).unwrap();
+    synced();
+    let listed = aws(&["s3", "ls", "--recursive", "s3://results-of-runs"]);
+    assert!(listed.contains("demo/epoch 1/weights"), "{listed}");
+    assert!(listed.contains("demo/loss.csv"), "{listed}");
+    assert_eq!(keys().len(), 2, "{listed}");
+    // What goes here stays there.
+    fs::remove_file(results.join("loss.csv")).unwrap();
+    synced();
+    assert_eq!(keys().len(), 2);
+
+    // Whatever the AWS CLI did, a link is none that can be opened, and the folder itself is no link.
+    let own = folder.path().join("bin");
+    fs::create_dir(&own).unwrap();
+    let reader = "#!/bin/sh\ncat \"$6link\" \"$6folder/hostname\" && exit 9\n\
+                  touch \"$6new\" && exit 8\ncat \"$6epoch 1/weights\"\n";
+    let program = own.join("aws");
+    fs::write(&program, reader).unwrap();
+    Command::new("chmod")
+        .arg("+x")
+        .arg(&program)
+        .status()
+        .unwrap();
+    let read = sync(work, &format!("{}:{PATH}", own.display()), &moto);
+    assert_eq!(read.stdout, b"w", "{read:?}");
+    let refused = String::from_utf8_lossy(&read.stderr).into_owned();
+    assert_eq!(refused.matches("symbolic links").count(), 2, "{refused}");
+    fs::rename(&results, work.join("before")).unwrap();
+    symlink("/etc", &results).unwrap();
+    synced();
+    assert_eq!(keys().len(), 2);
+}
+
+/// Begins try `number` of a command by an order of its own. Returns its id.
+async fn begin(
+    machine: &Machine,
+    number: u32,
+    script: &str,
+    order: impl FnOnce(TriedCommand) -> TriedCommand,
+) -> CommandId {
+    let id = CommandId::new().unwrap();
+    let words = ["sh", "-c", script].map(str::to_owned);
+    let order = order(TriedCommand::new(&words, Duration::from_secs(30), 4096));
+    machine.host.keep_order(&id, &order).await.unwrap();
+    let command = machine.host.command(&CommandOrder {
+        id: &id,
+        label: "it",
+        client: "",
+        limit: None,
+        attempt: Some(Attempt {
+            number,
+            retry: &Retry::default(),
+        }),
+        command: &format!("sh -c '{script}'"),
+        kept: 4096,
+    });
+    machine.host.begin(&command).await.unwrap();
+    id
+}
+
+/// The order with results that go to S3.
+fn to_s3(order: TriedCommand) -> TriedCommand {
+    TriedCommand {
+        results: Some(Results {
+            url: PLACE.to_owned(),
+            every: 600,
+        }),
+        ..order
+    }
+}
+
+/// Waits until `is_so` for the state of a command and of the last sync of its results.
+async fn state(
+    machine: &Machine,
+    id: &CommandId,
+    is_so: impl Fn(&Run, Option<f64>, Option<&str>) -> bool,
+) {
+    let began = Instant::now();
+    loop {
+        let mut runs = machine.host.runs().await.unwrap();
+        runs.retain(|run| run.id == id.as_str());
+        let run = runs.pop().unwrap();
+        let results = run.results.clone().unwrap();
+        if is_so(&run, results.at, results.why.as_deref()) {
+            return;
+        }
+        assert!(began.elapsed() < DEADLINE, "{run:?}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn results_are_synced_at_the_end_of_a_run_and_a_sync_that_fails_fails_none() {
+    let disk = Disk::new(64);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(1, true)).await.unwrap();
+    assert!(!machine.host.brings_results().await.unwrap());
+    machine
+        .sh("mkdir -p /root/bucket /v1/work/results; \
+             printf '%s\n' '#!/bin/sh' \
+               '[ ! -e /root/down ] || { echo; echo \"fatal error: AccessDenied\"; exit 1; }' \
+               '[ ! -e /root/hangs ] || exec sleep 3600' \
+               'echo \"$*\" > /root/words; cp -a \"$6.\" /root/bucket' > /usr/local/bin/aws; \
+             chmod +x /usr/local/bin/aws; \
+             sed -i 's/^BETWEEN = 10/BETWEEN = 0/' /var/lib/xdrive/scripts/*/results.py")
+        .await;
+    assert!(machine.host.brings_results().await.unwrap());
+
+    let id = begin(&machine, 1, "echo 1 > /v1/work/results/one", to_s3).await;
+    state(&machine, &id, |run, at, why| {
+        run.status == Some(0) && at.is_some() && why.is_none()
+    })
+    .await;
+    let there = machine.sh("cat /root/bucket/one /root/words").await;
+    let words =
+        format!("1\ns3 sync --only-show-errors --no-follow-symlinks /v1/work/results/ {PLACE}/\n");
+    assert_eq!(there, words);
+
+    // The next try begins with what a former one may have left.
+    machine.sh("echo 2 > /v1/work/results/two").await;
+    let id = begin(
+        &machine,
+        2,
+        "until [ -e /root/bucket/two ]; do sleep 0.1; done",
+        to_s3,
+    )
+    .await;
+    state(&machine, &id, |run, at, _| {
+        run.status == Some(0) && at.is_some()
+    })
+    .await;
+
+    machine.sh("touch /root/down").await;
+    let id = begin(&machine, 1, "true", to_s3).await;
+    let failed = |run: &Run, at: Option<f64>, why: Option<&str>| {
+        run.status == Some(0) && at.is_none() && why == Some("fatal error: AccessDenied")
+    };
+    state(&machine, &id, failed).await;
+    let words = format!("xdrive: the results are not all in {PLACE}: fatal error: AccessDenied\n");
+    let errors = format!("cat /v1/xdrive/runs/{}/errors", id.as_str());
+    let began = Instant::now();
+    while machine.sh(&errors).await != words {
+        assert!(began.elapsed() < DEADLINE);
+        sleep(Duration::from_millis(100)).await;
+    }
+
+    // None runs, and none holds the drive, while the host closes.
+    machine.sh("rm /root/down; touch /root/hangs").await;
+    let id = begin(&machine, 1, "true", to_s3).await;
+    let is_hanging = "until pgrep -x sleep; do sleep 0.1; done; echo the end > /run/xdrive/closing";
+    machine.sh(is_hanging).await;
+    state(&machine, &id, |_, _, why| why == Some("its host closes")).await;
+    assert_eq!(machine.sh("pgrep -fc '[s]leep 3600' || :").await, "0\n");
+}
+
+/// An HTTP server that writes the title and words of what is posted, a line each.
+const WEBHOOK: &str = r#"
+import http.server
+class Webhook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        words = self.rfile.read(int(self.headers["content-length"])).decode()
+        with open("/root/posted", "a") as file:
+            file.write(f"{self.path} {self.headers['title']}: {words}\\n")
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", 8080), Webhook).serve_forever()
+"#;
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn words_are_posted_when_a_run_ends_or_goes_on_elsewhere_or_is_ended() {
+    let disk = Disk::new(64);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(1, true)).await.unwrap();
+    let serve = format!(
+        "nohup python3 -c '{}' >/dev/null 2>&1 &",
+        WEBHOOK.replace('\'', "'\\''")
+    );
+    machine.sh(&serve).await;
+    let to_webhook = |order: TriedCommand| TriedCommand {
+        notify: Some(Notify {
+            address: "http://127.0.0.1:8080/a-secret-topic".to_owned(),
+            drive: "demo".to_owned(),
+        }),
+        ..order
+    };
+    let posted = async |lines: usize| {
+        let wait = format!(
+            "touch /root/posted; i=0; until [ \"$(wc -l < /root/posted)\" -ge {lines} ] || [ $i -ge 300 ]; \
+             do i=$((i + 1)); sleep 0.1; done; cat /root/posted; rm /root/posted"
+        );
+        let mut lines: Vec<_> = machine.sh(&wait).await.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let line = |id: &CommandId, words: &str| {
+        format!("/a-secret-topic xdrive: demo: {} (it) {words}", id.as_str())
+    };
+    let id = begin(&machine, 1, "exit 3", to_webhook).await;
+    assert_eq!(posted(1).await, [line(&id, "ended with 3 after 0:00 h")]);
+    let script = "until [ -e /root/end ]; do sleep 0.1; done; exit 143";
+    let id = begin(&machine, 2, script, to_webhook).await;
+    let words = "goes on on another instance: try 2";
+    assert_eq!(posted(1).await, [line(&id, words)]);
+    // Whoever looks at the host's processes does not learn it.
+    let shown = machine.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '").await;
+    assert!(!shown.contains("secret"), "{shown}");
+    machine
+        .sh("echo EC2 takes it > /run/xdrive/closing; touch /root/end")
+        .await;
+    let words = "was ended, because its host closes: EC2 takes it";
+    assert_eq!(posted(1).await, [line(&id, words)]);
+}

@@ -1,0 +1,116 @@
+//! Commands that fail by themselves, and are begun again on their host.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use xdrive::host::container::CommandId;
+use xdrive::host::runs::{Attempt, CommandOrder, Retry, Run};
+
+use harness::DEADLINE;
+
+use super::machine::{Disk, Machine};
+
+/// Begins a command that has the number of its try as `$1`. Returns its id.
+async fn begin(machine: &Machine, script: &str, retry: &Retry) -> CommandId {
+    let id = CommandId::new().unwrap();
+    let command = machine.host.command(&CommandOrder {
+        id: &id,
+        label: "it",
+        client: "",
+        limit: None,
+        attempt: Some(Attempt { number: 1, retry }),
+        command: &format!("sh -c '{script}' -e XDRIVE_TRY=1"),
+        kept: 4096,
+    });
+    machine.host.begin(&command).await.unwrap();
+    id
+}
+
+/// Waits for the state of a command that `is_so`.
+async fn state(machine: &Machine, id: &CommandId, is_so: impl Fn(&Run) -> bool) -> Run {
+    let began = Instant::now();
+    loop {
+        let mut runs = machine.host.runs().await.unwrap();
+        runs.retain(|run| run.id == id.as_str());
+        match runs.pop() {
+            Some(run) if is_so(&run) => return run,
+            other => assert!(began.elapsed() < DEADLINE, "{other:?}"),
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn is_over(run: &Run) -> bool {
+    run.status.is_some()
+}
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_command_that_fails_by_itself_is_begun_again_as_often_as_that_helps() {
+    let disk = Disk::new(64);
+    let mut machine = Machine::boot().await;
+    machine.attach(&disk);
+    machine.host.mount(&disk.order(1, true)).await.unwrap();
+    let pause = |from: u32, to: u32| {
+        format!("sed -i 's/^FIRST = {from} /FIRST = {to} /' /var/lib/xdrive/scripts/*/retry.py")
+    };
+    machine.sh(&pause(60, 1)).await;
+    let on_record = async |id: &CommandId, files: &str| {
+        let id = id.as_str();
+        machine
+            .sh(&format!("cd /v1/xdrive/runs/{id} && cat {files}"))
+            .await
+    };
+    let five = Retry {
+        times: 5,
+        codes: [3, 4].map(|code| code.try_into().unwrap()).into(),
+    };
+
+    // It helps: the third try would be the last short one.
+    let fails_once = "echo $1; [ $1 = XDRIVE_TRY=2 ] || exit 4";
+    let id = begin(&machine, fails_once, &five).await;
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!((run.status, run.number), (Some(0), Some(2)), "{run:?}");
+    let outputs = on_record(&id, "tries/1/output output").await;
+    assert_eq!(outputs, "XDRIVE_TRY=1\nXDRIVE_TRY=2\n");
+    let words = on_record(&id, "tries/1/errors").await;
+    assert_eq!(
+        words,
+        "xdrive: the command failed (exit code 4): try 2 begins in 1 s\n"
+    );
+    let tries = machine.host.tries(&id).await.unwrap();
+    assert_eq!((tries.begun, tries.failed), (2, 1));
+
+    // It fails at its start, whatever follows.
+    let id = begin(&machine, "exit 3", &five).await;
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!((run.status, run.number), (Some(3), Some(3)), "{run:?}");
+    let words = on_record(&id, "errors").await;
+    assert!(
+        words.contains("3 times in a row within 10 minutes"),
+        "{words}"
+    );
+
+    // Another exit code; and as often as it was allowed.
+    let id = begin(&machine, "exit 5", &five).await;
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!((run.status, run.number), (Some(5), Some(1)), "{run:?}");
+    let once = Retry {
+        times: 1,
+        codes: Vec::new(),
+    };
+    let id = begin(&machine, "exit 5", &once).await;
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!((run.status, run.number), (Some(5), Some(2)), "{run:?}");
+    let words = on_record(&id, "errors").await;
+    assert!(words.contains("as often as --retry allows"), "{words}");
+
+    // A host that closes in the pause begins none, and whoever reads the record goes on elsewhere.
+    machine.sh(&pause(1, 60)).await;
+    let id = begin(&machine, "exit 5", &once).await;
+    state(&machine, &id, |run| run.number == Some(2)).await;
+    machine.sh("echo the end > /run/xdrive/closing").await;
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!(run.closing.as_deref(), Some("the end"), "{run:?}");
+    assert_eq!(run.finished(), None, "{run:?}");
+}
