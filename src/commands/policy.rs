@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::cloud::{self, Cloud};
+use crate::config::S3Prefix;
 use crate::ec2::calls::{CALLS, Call, Role};
 use crate::ec2::{DRIVE, KeyArn, OWNER, Partition};
 use crate::failure::{Exit, Failure};
@@ -64,6 +65,14 @@ pub struct Args {
     #[arg(long, value_name = "PARTITION")]
     pub partition: Option<Partition>,
 
+    /// Write instead what the role of a run's instance needs to bring its results there.
+    #[arg(
+        long,
+        value_name = "s3://BUCKET/PREFIX",
+        conflicts_with_all = ["role", "kms_key", "own", "tend", "selftest"]
+    )]
+    pub results: Option<S3Prefix>,
+
     /// Write instead what `xdrive selftest` asks besides: Session Manager and Fault Injection
     /// Service.
     #[arg(long, conflicts_with_all = ["role", "kms_key", "own", "tend"])]
@@ -97,6 +106,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     };
     let policy = if args.selftest {
         of_selftest(partition)
+    } else if let Some(place) = &args.results {
+        of_results(partition, place)
     } else {
         let grants = Grants {
             role: args.role.as_deref(),
@@ -227,6 +238,29 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
         let for_aws = json!({"Bool": {"kms:GrantIsForAWSResource": "true"}});
         statements.allow("kms:CreateGrant", &keys, &for_aws);
     }
+    json!({"Version": "2012-10-17", "Statement": statements.0})
+}
+
+/// The policy by which `aws s3 sync` adds to the place, and lists it, and does nothing else (Service
+/// authorization reference, *Actions, resources, and condition keys for Amazon S3*).
+#[must_use]
+pub fn of_results(partition: Partition, place: &S3Prefix) -> Value {
+    let S3Prefix { bucket, prefix } = place;
+    let bucket = format!("arn:{partition}:s3:::{bucket}");
+    let mut statements = Statements::default();
+    let (objects, listed) = if prefix.is_empty() {
+        (format!("{bucket}/*"), Value::Null)
+    } else {
+        let prefixes = [prefix.clone(), format!("{prefix}/*")];
+        (
+            format!("{bucket}/{prefix}/*"),
+            json!({"StringLike": {"s3:prefix": prefixes}}),
+        )
+    };
+    for action in ["s3:PutObject", "s3:AbortMultipartUpload"] {
+        statements.allow(action, &json!(objects), &Value::Null);
+    }
+    statements.allow("s3:ListBucket", &json!(bucket), &listed);
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
 

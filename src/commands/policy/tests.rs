@@ -338,6 +338,7 @@ fn an_experiment_takes_its_tags_and_a_role_goes_to_nobody_but_its_service() {
 #[test]
 fn the_partition_is_that_of_the_arns_which_have_to_agree() {
     let order = |partition, role: &str, key: Option<&str>| Args {
+        results: None,
         partition,
         role: Some(role.to_owned()),
         own: false,
@@ -356,4 +357,26 @@ fn the_partition_is_that_of_the_arns_which_have_to_agree() {
     ] {
         assert!(partition(&wrong, None).is_err(), "{wrong:?}");
     }
+}
+
+#[test]
+fn the_role_of_a_run_may_add_to_the_place_of_its_results_alone() {
+    let of = |place: &str| super::of_results(Partition::default(), &place.parse().unwrap());
+    let expected = json!({"Version": "2012-10-17", "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": ["s3:PutObject", "s3:AbortMultipartUpload"],
+            "Resource": "arn:aws:s3:::bucket/runs/demo/*",
+        },
+        {
+            "Effect": "Allow",
+            "Action": ["s3:ListBucket"],
+            "Resource": "arn:aws:s3:::bucket",
+            "Condition": {"StringLike": {"s3:prefix": ["runs/demo", "runs/demo/*"]}},
+        },
+    ]});
+    assert_eq!(of("s3://bucket/runs/demo"), expected);
+    let whole = of("s3://bucket");
+    assert_eq!(whole["Statement"][0]["Resource"], "arn:aws:s3:::bucket/*");
+    assert_eq!(whole["Statement"][1]["Condition"], Value::Null);
 }

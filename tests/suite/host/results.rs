@@ -1,13 +1,16 @@
 //! The results of runs, which go to S3: by the AWS CLI against moto, and on a host beside a command.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::sleep;
+use xdrive::commands::policy::of_results;
+use xdrive::ec2::Partition;
 use xdrive::host::container::CommandId;
 use xdrive::host::runs::{Attempt, CommandOrder, Retry, Run};
 use xdrive::host::tries::{Notify, Results, TriedCommand};
@@ -20,55 +23,76 @@ use crate::moto::server::Moto;
 
 const PLACE: &str = "s3://results-of-runs/demo";
 
-/// One sync of the folder `work` with the AWS CLI that is first in `path`.
-fn sync(work: &Path, path: &str, moto: &Moto) -> Output {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("shell/host/results.py");
-    let mut command = Command::new("python3");
-    command.args(["-I", "-S"]).arg(script).args(["sync", PLACE]);
-    command.env("XDRIVE_WORK", work);
-    as_user_of(moto, &mut command, path).output().unwrap()
+/// The AWS CLI of a caller of moto.
+struct Cli<'a> {
+    moto: &'a Moto,
+    /// The caller's access key and its secret.
+    key: [String; 2],
+    /// Where its program is.
+    programs: PathBuf,
 }
 
-fn as_user_of<'a>(moto: &Moto, command: &'a mut Command, path: &str) -> &'a mut Command {
-    command
-        .env("PATH", path)
-        .env("HOME", moto.home())
-        .env("AWS_ENDPOINT_URL", moto.url())
-        .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
-        .env("AWS_SECRET_ACCESS_KEY", "secret")
-        .env("AWS_DEFAULT_REGION", "us-east-1")
+impl<'a> Cli<'a> {
+    fn new(moto: &'a Moto) -> Self {
+        Self {
+            moto,
+            key: ["AKIAIOSFODNN7EXAMPLE", "secret"].map(str::to_owned),
+            programs: python("awscli").parent().unwrap().to_owned(),
+        }
+    }
+
+    fn output(&self, mut command: Command) -> Output {
+        let path = format!("{}:{PATH}", self.programs.display());
+        let [key, secret] = &self.key;
+        command
+            .env("PATH", path)
+            .env("HOME", self.moto.home())
+            .env("AWS_ENDPOINT_URL", self.moto.url())
+            .env("AWS_ACCESS_KEY_ID", key)
+            .env("AWS_SECRET_ACCESS_KEY", secret)
+            .env("AWS_DEFAULT_REGION", "us-east-1")
+            .output()
+            .unwrap()
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(self.programs.join("aws"));
+        command.args(words);
+        self.output(command)
+    }
+
+    /// What it prints.
+    fn text(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// One sync of the folder `work`.
+    fn sync(&self, work: &Path) -> Output {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("shell/host/results.py");
+        let mut command = Command::new("python3");
+        command.args(["-I", "-S"]).arg(script).args(["sync", PLACE]);
+        command.env("XDRIVE_WORK", work);
+        self.output(command)
+    }
 }
 
 #[test]
 #[ignore = "needs root (mounts)"]
 fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
     let moto = Moto::start_bare();
-    let programs = python("awscli").parent().unwrap().to_owned();
-    let path = format!("{}:{PATH}", programs.display());
-    let aws = |words: &[&str]| {
-        let mut command = Command::new(programs.join("aws"));
-        let output = as_user_of(&moto, command.args(words), &path)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    aws(&["s3", "mb", "s3://results-of-runs"]);
-    let keys = || {
-        let listed = aws(&["s3", "ls", "--recursive", "s3://results-of-runs"]);
-        let keys = listed
-            .lines()
-            .filter_map(|line| line.split_whitespace().last());
-        keys.map(str::to_owned).collect::<Vec<_>>()
-    };
+    let cli = Cli::new(&moto);
+    cli.text(&["s3", "mb", "s3://results-of-runs"]);
+    let listed = || cli.text(&["s3", "ls", "--recursive", "s3://results-of-runs"]);
     let folder = TempDir::new().unwrap();
     let work = folder.path();
     let synced = || {
-        let synced = sync(work, &path, &moto);
+        let synced = cli.sync(work);
         assert!(synced.status.success(), "{synced:?}");
     };
+    // There is no folder with results yet.
     synced();
-    assert!(keys().is_empty(), "there is no folder with results yet");
 
     let results = work.join("results");
     fs::create_dir_all(results.join("epoch 1")).unwrap();
@@ -78,35 +102,78 @@ fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
     symlink("/etc", results.join("folder")).unwrap();
     symlink(results.join("loss.csv"), results.join("own")).unwrap();
     synced();
-    let listed = aws(&["s3", "ls", "--recursive", "s3://results-of-runs"]);
-    assert!(listed.contains("demo/epoch 1/weights"), "{listed}");
-    assert!(listed.contains("demo/loss.csv"), "{listed}");
-    assert_eq!(keys().len(), 2, "{listed}");
+    let there = listed();
+    assert!(there.contains("demo/epoch 1/weights"), "{there}");
+    assert!(there.contains("demo/loss.csv"), "{there}");
+    assert_eq!(there.lines().count(), 2, "{there}");
     // What goes here stays there.
     fs::remove_file(results.join("loss.csv")).unwrap();
     synced();
-    assert_eq!(keys().len(), 2);
+    assert_eq!(listed().lines().count(), 2);
 
     // Whatever the AWS CLI did, a link is none that can be opened, and the folder itself is no link.
-    let own = folder.path().join("bin");
+    let own = work.join("bin");
     fs::create_dir(&own).unwrap();
-    let reader = "#!/bin/sh\ncat \"$6link\" \"$6folder/hostname\" && exit 9\n\
-                  touch \"$6new\" && exit 8\ncat \"$6epoch 1/weights\"\n";
+    let reader = "#!/bin/sh\ncat \"$5link\" \"$5folder/hostname\" && exit 9\n\
+                  touch \"$5new\" && exit 8\ncat \"$5epoch 1/weights\"\n";
     let program = own.join("aws");
     fs::write(&program, reader).unwrap();
-    Command::new("chmod")
-        .arg("+x")
-        .arg(&program)
-        .status()
-        .unwrap();
-    let read = sync(work, &format!("{}:{PATH}", own.display()), &moto);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let reader = Cli {
+        programs: own,
+        ..Cli::new(&moto)
+    };
+    let read = reader.sync(work);
     assert_eq!(read.stdout, b"w", "{read:?}");
     let refused = String::from_utf8_lossy(&read.stderr).into_owned();
     assert_eq!(refused.matches("symbolic links").count(), 2, "{refused}");
     fs::rename(&results, work.join("before")).unwrap();
     symlink("/etc", &results).unwrap();
     synced();
-    assert_eq!(keys().len(), 2);
+    assert_eq!(listed().lines().count(), 2);
+}
+
+#[test]
+#[ignore = "needs root (mounts)"]
+fn the_printed_policy_is_enough_for_results_and_for_nothing_beside_them() {
+    let moto = Moto::start_with_policies(4);
+    let root = Cli::new(&moto);
+    let user = ["--user-name", "run"];
+    let iam = |words: &[&str]| root.text(&[&["iam"], words, &user].concat());
+    root.text(&["s3", "mb", "s3://results-of-runs"]);
+    iam(&["create-user"]);
+    let place = PLACE.parse().unwrap();
+    let policy = of_results(Partition::default(), &place).to_string();
+    let name = ["--policy-name", "results", "--policy-document", &policy];
+    iam(&[&["put-user-policy"], &name[..]].concat());
+    let made: Value = serde_json::from_str(&iam(&["create-access-key"])).unwrap();
+    let part = |name: &str| made["AccessKey"][name].as_str().unwrap().to_owned();
+    let run = Cli {
+        key: [part("AccessKeyId"), part("SecretAccessKey")],
+        ..Cli::new(&moto)
+    };
+    let folder = TempDir::new().unwrap();
+    let results = folder.path().join("results");
+    fs::create_dir(&results).unwrap();
+    let file = results.join("loss.csv");
+    fs::write(&file, "0.5\n").unwrap();
+    let synced = run.sync(folder.path());
+    assert!(synced.status.success(), "{synced:?}");
+    let there = format!("{PLACE}/loss.csv");
+    let file = file.to_str().unwrap();
+    for refused in [
+        &["cp", file, "s3://results-of-runs/other/loss.csv"][..],
+        &["cp", &there, "-"],
+        &["rm", &there],
+    ] {
+        let refused = run.run(&[&["s3"], refused].concat());
+        assert!(!refused.status.success(), "{refused:?}");
+        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            why.contains("AccessDenied") || why.contains("Forbidden"),
+            "{why}"
+        );
+    }
 }
 
 /// Begins try `number` of a command by an order of its own. Returns its id.
@@ -180,7 +247,7 @@ async fn results_are_synced_at_the_end_of_a_run_and_a_sync_that_fails_fails_none
              printf '%s\n' '#!/bin/sh' \
                '[ ! -e /root/down ] || { echo; echo \"fatal error: AccessDenied\"; exit 1; }' \
                '[ ! -e /root/hangs ] || exec sleep 3600' \
-               'echo \"$*\" > /root/words; cp -a \"$6.\" /root/bucket' > /usr/local/bin/aws; \
+               'echo \"$*\" > /root/words; cp -a \"$5.\" /root/bucket' > /usr/local/bin/aws; \
              chmod +x /usr/local/bin/aws; \
              sed -i 's/^BETWEEN = 10/BETWEEN = 0/' /var/lib/xdrive/scripts/*/results.py")
         .await;
