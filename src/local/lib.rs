@@ -338,6 +338,14 @@ impl Local {
         })
     }
 
+    /// Ends all planted faults.
+    pub fn clear_faults(&self) -> Result<(), ApiError> {
+        self.change(|change| {
+            change.world.faults.clear();
+            Ok(())
+        })
+    }
+
     /// Makes the volume or snapshot `id` fail: its state is `error` from now on.
     pub fn break_down(&self, id: &str) -> Result<(), ApiError> {
         self.change(|change| {

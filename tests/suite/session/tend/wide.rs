@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use xdrive::local::Fault;
 
-use super::super::simulated::plant;
+use super::super::simulated::{paper, plant, with_snapshot};
 use super::*;
 
 /// The longest that a loss and the next try may be apart.
@@ -52,30 +52,73 @@ fn a_run_ends_after_two_notices_and_two_power_cuts_with_every_laptop_gone() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
-fn a_run_waits_for_capacity_and_says_since_when_and_why() {
+fn a_run_waits_while_ec2_refuses_an_instance_and_says_since_when_and_why() {
     let site = Site::new();
     let id = start(&site, &counting(1, 0.2));
     is_at_try(&site, 1);
     site.interrupt("demo", 0);
     is_gone(&site);
-    let message = "There is no capacity.";
-    let full = Fault::new("RunInstances", 500, "InsufficientInstanceCapacity", message);
-    plant(
-        &site,
-        Fault {
-            times: 1000,
-            ..full
-        },
-    );
-    let waits = site.run(&["tend", "--once"]);
-    waits
-        .is(75)
-        .reports("demo: the run waits, for 1 min at least");
-    site.run(&["ps", "demo"])
+    let visit = site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
+    visit.is(0).reports("demo is saved");
+    let kinds = site.kinds("demo");
+    for (status, code, message) in [
+        (500, "InsufficientInstanceCapacity", "There is no capacity."),
+        (
+            400,
+            "MaxSpotInstanceCountExceeded",
+            "Max spot instance count exceeded",
+        ),
+        (
+            403,
+            "UnauthorizedOperation",
+            "You are not authorized to perform this operation.",
+        ),
+        (
+            400,
+            "KMSKeyNotAccessibleFault",
+            "The KMS key cannot be used.",
+        ),
+    ] {
+        plant(
+            &site,
+            Fault {
+                times: 1000,
+                ..Fault::new("RunInstances", status, code, message)
+            },
+        );
+        let waits = site.run(&["tend", "--once"]);
+        waits
+            .is(75)
+            .reports("demo: the run waits, for 1 min at least");
+        site.run(&["ps", "demo"])
+            .is(0)
+            .prints(&format!("  {id}  waits since 20"));
+        assert_eq!(site.kinds("demo"), kinds, "{code}");
+        site.local().clear_faults().unwrap();
+    }
+    site.run(&["tend", "--once"])
         .is(0)
-        .prints(&format!("  {id}  waits since 20"))
-        .prints("capacity");
+        .reports(&format!("demo: the run {id} goes on"));
+    is_at_try(&site, 2);
     site.run(&["stop", "demo"]).is(0);
-    site.run(&["tend", "--once"]).is(0);
-    site.is_saved("demo", 1);
+    site.has_no_leaks();
+}
+
+#[test]
+fn a_run_goes_along_with_its_drives_new_name_and_not_with_a_fork_of_it() {
+    let site = paper();
+    let tags = [
+        ("xdrive:run", "1f00c2"),
+        ("xdrive:run-state", "wanted"),
+        ("xdrive:run-launch", ""),
+        ("xdrive:run-until", "2999-01-01T00:00:00Z"),
+    ];
+    with_snapshot(&site, &tags);
+    let waits = "run 1f00c2 waits for its next try; nobody tends it: xdrive --local";
+    site.run(&["list", "demo"]).is(0).prints(waits);
+    site.run(&["fork", "demo", "forked"]).is(0);
+    let listed = site.run(&["list", "forked"]);
+    assert!(!listed.is(0).stdout.contains("1f00c2"), "{listed:?}");
+    site.run(&["rename", "demo", "renamed"]).is(0);
+    site.run(&["list", "renamed"]).is(0).prints(waits);
 }
