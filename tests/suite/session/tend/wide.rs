@@ -122,3 +122,49 @@ fn a_run_goes_along_with_its_drives_new_name_and_not_with_a_fork_of_it() {
     site.run(&["rename", "demo", "renamed"]).is(0);
     site.run(&["list", "renamed"]).is(0).prints(waits);
 }
+
+/// How often the host is lost while two tenders and a person look at lists that lag.
+fn rounds() -> u32 {
+    if std::env::var_os("XDRIVE_LONG").is_some() {
+        20
+    } else {
+        2
+    }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn two_tenders_and_a_person_with_lists_that_lag_begin_each_try_once() {
+    let site = Site::with_settings("delays = \"aws\"\n");
+    start(&site, &counting(1, 0.2));
+    is_at_try(&site, 1);
+    let other = site.other_laptop();
+    for round in 1..=rounds() {
+        site.interrupt("demo", 0);
+        is_gone(&site);
+        let tenders = [&site, &other].map(|laptop| laptop.start(&["tend", "--once"]));
+        let person = other.start(&["connect", "demo", "--no-jupyter", "--", "true"]);
+        for tender in tenders {
+            tender.end();
+        }
+        person.end();
+        let next = (round + 1).to_string();
+        let is_next = || {
+            // Whoever came between them has saved the drive meanwhile.
+            if site.kinds("demo").iter().all(|kind| kind != "instance") {
+                site.run(&["tend", "--once"]);
+            }
+            let tries = site.run(&["cat", "demo:tries"]).stdout;
+            tries.lines().last() == Some(&next)
+        };
+        eventually_within(TENDED, || format!("try {next}"), is_next);
+    }
+    end(&site);
+    is_gone(&site);
+    site.run(&["tend", "--once"]).is(0);
+    let tries = site.run(&["cat", "demo:tries"]).is(0).stdout.clone();
+    let numbers: Vec<u32> = tries.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    assert_eq!(numbers.len(), 1 + rounds() as usize, "{numbers:?}");
+    site.has_no_leaks();
+}
