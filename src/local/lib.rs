@@ -193,7 +193,7 @@ impl Local {
             default_vpc: settings.default_vpc.unwrap_or(true),
             map_public_ip: settings.map_public_ip.unwrap_or(true),
             internet_gateway: settings.internet_gateway.unwrap_or(true),
-            enforces_groups: settings.enforce_groups.unwrap_or(false),
+            enforces_groups: settings.enforce_groups.unwrap_or(true),
             throttle: settings
                 .limit_blocks
                 .unwrap_or(false)

@@ -12,7 +12,7 @@
 //! default-vpc = true      # whether launches that name no subnet have one
 //! map-public-ip = true    # whether subnets give their instances a public address
 //! internet-gateway = true # whether the VPC's routes lead to one
-//! enforce-groups = false  # whether security groups hold for this computer too
+//! enforce-groups = true   # whether security groups hold for this computer too
 //! limit-blocks = false    # whether the EBS direct APIs allow only so many calls a second
 //! block-public-access = "off" # the mode of VPC Block Public Access, which subnets show
 //! root-device = "/dev/xvda" # the name that images give to their root disk

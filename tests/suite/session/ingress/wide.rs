@@ -11,6 +11,9 @@ use crate::session::site::Site;
 /// A proxy command of programs that every system has.
 const THROUGH: &str = "bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & cat >&3'";
 
+/// Settings of an EC2 whose groups do not hold for this computer.
+const AS_BY_A_VPN: &str = "enforce-groups = false\n";
+
 /// The command lines of all processes that have `mark` in them.
 fn processes(mark: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -23,7 +26,7 @@ fn processes(mark: &str) -> Vec<String> {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
-    let site = Site::new();
+    let site = Site::with_settings(AS_BY_A_VPN);
     let families = || {
         let none = Params::default();
         let answer = site.local().call("DescribeSecurityGroups", &none).unwrap();
@@ -56,7 +59,7 @@ fn a_laptop_with_ipv6_has_a_rule_of_that_family_and_takes_it_along() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_session_through_a_command_authorizes_no_address_and_leaves_no_process() {
-    let site = Site::new();
+    let site = Site::with_settings(AS_BY_A_VPN);
     let mark = format!("true {};", site.path("way").display());
     let way = format!("{mark} {THROUGH}");
     site.configure("proxy_command = 'echo no such plugin >&2; exit 7'\n");

@@ -68,7 +68,7 @@ fn end(site: &Site, running: Running) -> String {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn a_laptop_in_dockers_own_range_keeps_its_session_and_the_drive_moves_on() {
-    let site = Site::new();
+    let site = Site::with_settings("enforce-groups = false\n");
     let laptop = Laptop::new();
     let script = site.path("from.pl");
     // Joins standard input and output to HOST PORT, from the laptop's address.
