@@ -38,6 +38,7 @@ LOG = "/run/xdrive/results-log"  # and a name
 LAST = 3600  # seconds that the syncs at the end of a command may take
 TRIES = 3  # of them
 BETWEEN = 10  # seconds between two
+SKIPPED = 2  # the AWS CLI's exit status where all is done but for devices, pipes and the like
 SPEAKS = 4096  # bytes of what the AWS CLI says that are read
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS (unshare(2))
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG (prctl(2))
@@ -61,6 +62,7 @@ def sync(url):
     """This process becomes the AWS CLI."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(DIES_WITH_PARENT, signal.SIGKILL)
+    os.nice(10)
     work = os.open(WORK, NO_LINK | os.O_DIRECTORY)
     if libc.unshare(NEW_MOUNTS) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -111,9 +113,9 @@ class Results:
             return 0.5
         return None if self.due is None else max(0, self.due - time.monotonic())
 
-    def is_at_end(self):
+    def is_at_end(self, errors):
         """Whether the last sync of a command that has ended is still to come: it is begun by the first
-        call."""
+        call, which says so in the command's standard error."""
         if not self.url or closing() is not None:
             self.stop("its host closes")
             self.due = None
@@ -121,6 +123,7 @@ class Results:
         if self.until is None:
             # What runs may have passed by what was written last.
             self.stop("the command has ended")
+            errors.take(f"xdrive: the last results go to {self.url}\n".encode())
             self.until = time.monotonic() + LAST
             self.due = time.monotonic()
         if time.monotonic() >= self.until:
@@ -138,13 +141,12 @@ class Results:
 
     def ended(self, status):
         self.process = None
-        if status == 0:
-            self.at, self.why = self.began, None
-        else:
-            self.why = self.spoken() or f"the AWS CLI ended with {status}"
+        self.why = None if status == 0 else self.spoken() or f"the AWS CLI ended with {status}"
+        if status in [0, SKIPPED]:
+            self.at = self.began
         if self.until is None:
             self.due = time.monotonic() + self.every
-        elif status != 0:
+        elif status not in [0, SKIPPED]:
             self.left -= 1
             self.due = time.monotonic() + BETWEEN if self.left else None
 

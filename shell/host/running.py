@@ -102,7 +102,7 @@ class Keeper:
         waits for it."""
         if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
             return
-        if self.results.is_at_end():
+        if self.results.is_at_end(self.outputs[1]):
             return
         self.results.report(self.outputs[1])
         self.is_settled = True

@@ -106,10 +106,18 @@ fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
     assert!(there.contains("demo/epoch 1/weights"), "{there}");
     assert!(there.contains("demo/loss.csv"), "{there}");
     assert_eq!(there.lines().count(), 2, "{there}");
+    // What is no file is left out, and the rest arrives.
+    let pipe = Command::new("mkfifo").arg(results.join("pipe")).status();
+    assert!(pipe.unwrap().success());
+    fs::write(results.join("more"), "m").unwrap();
+    assert_eq!(cli.sync(work).status.code(), Some(2));
+    assert!(listed().contains("demo/more"), "{}", listed());
+    fs::remove_file(results.join("pipe")).unwrap();
+    fs::remove_file(results.join("more")).unwrap();
     // What goes here stays there.
     fs::remove_file(results.join("loss.csv")).unwrap();
     synced();
-    assert_eq!(listed().lines().count(), 2);
+    assert_eq!(listed().lines().count(), 3);
 
     // Whatever the AWS CLI did, a link is none that can be opened, and the folder itself is no link.
     let own = work.join("bin");
@@ -130,7 +138,7 @@ fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
     fs::rename(&results, work.join("before")).unwrap();
     symlink("/etc", &results).unwrap();
     synced();
-    assert_eq!(listed().lines().count(), 2);
+    assert_eq!(listed().lines().count(), 3);
 }
 
 #[test]
@@ -283,7 +291,10 @@ async fn results_are_synced_at_the_end_of_a_run_and_a_sync_that_fails_fails_none
         run.status == Some(0) && at.is_none() && why == Some("fatal error: AccessDenied")
     };
     state(&machine, &id, failed).await;
-    let words = format!("xdrive: the results are not all in {PLACE}: fatal error: AccessDenied\n");
+    let words = format!(
+        "xdrive: the last results go to {PLACE}\n\
+         xdrive: the results are not all in {PLACE}: fatal error: AccessDenied\n"
+    );
     let errors = format!("cat /v1/xdrive/runs/{}/errors", id.as_str());
     let began = Instant::now();
     while machine.sh(&errors).await != words {
