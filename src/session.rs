@@ -73,6 +73,9 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     if is_dry_run {
         return session.preview(&drive).await;
     }
+    if let Some(address) = &session.request.notify {
+        session.drive.try_address(address).await?;
+    }
     session.prepare(drive).await?;
     loop {
         let Led { host, entry } = match session.ready().await {

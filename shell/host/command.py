@@ -177,7 +177,7 @@ def keep(listener, name, bound, label, client, limit, retries, command, has_inpu
         keeper.name, keeper.label, keeper.client = name, label, client
         keeper.retries, keeper.command, keeper.results = retries, command, Results(name)
         if (retries.number or 1) > 1:
-            notify(name, label, f"goes on on another instance: try {retries.number}")
+            notify(name, f"goes on on another instance: try {retries.number}")
         keeper.results.begin(is_first=retries.number in [None, 1])
         keeper.container = container_of(command)
         keeper.deadline = Deadline(name, keeper.container, limit)

@@ -20,7 +20,6 @@ sys.path.insert(0, HERE)
 from spool import ORDER, RECORDS  # noqa: E402
 
 TIMEOUT = 5  # seconds for each step of it
-LABEL = 60  # characters of a command that are told
 
 
 def main(name="", words=""):
@@ -46,12 +45,12 @@ def ordered(name):
         return None
 
 
-def notify(name, label, words):
-    """Begins to send words about the command `name`, called `label`; nothing waits for them."""
+def notify(name, words):
+    """Begins to send words about the command `name`; nothing waits for them. What the command is they do
+    not say: whoever knows the address may read them."""
     if ordered(name) is None:
         return
-    label = label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
-    arguments = [sys.executable, "-I", "-S", f"{HERE}/notify.py", name, f"{name} ({label}) {words}"]
+    arguments = [sys.executable, "-I", "-S", f"{HERE}/notify.py", name, f"run {name} {words}"]
     nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     try:
         subprocess.Popen(arguments, start_new_session=True, **nothing)

@@ -16,6 +16,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -39,7 +40,8 @@ LAST = 3600  # seconds that the syncs at the end of a command may take
 TRIES = 3  # of them
 BETWEEN = 10  # seconds between two
 SKIPPED = 2  # the AWS CLI's exit status where all is done but for devices, pipes and the like
-SPEAKS = 4096  # bytes of what the AWS CLI says that are read
+SPEAKS = 4096  # bytes of what the AWS CLI says last that are read
+MOST_SPOKEN = 64 << 10  # bytes that it can say: in /run, where a close needs room
 NEW_MOUNTS = 0x20000  # CLONE_NEWNS (unshare(2))
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG (prctl(2))
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32  # mount(2)
@@ -75,8 +77,11 @@ def sync(url):
     source = f"{WORK}/{FOLDER}"
     try:
         os.listdir(source)
-    except OSError:  # none yet, or a link
-        sys.exit(0)
+    except FileNotFoundError:
+        sys.exit(0)  # none yet
+    except OSError as error:
+        sys.exit(f"/work/{FOLDER} is a link, or no folder: {error.strerror}")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_SPOKEN, MOST_SPOKEN))
     quiet = ["--only-show-errors", "--no-follow-symlinks"]
     os.execvp("aws", ["aws", "s3", "sync", *quiet, f"{source}/", f"{url}/"])
 
@@ -103,7 +108,7 @@ class Results:
         if self.process is not None and closing() is not None:
             self.stop("its host closes")
         if self.process is not None and self.process.poll() is not None:
-            self.ended(self.process.wait())
+            self.ended(self.process.wait(), self.spoken())
         if self.due is not None and self.process is None and time.monotonic() >= self.due:
             self.start()
 
@@ -135,13 +140,16 @@ class Results:
         self.due = None
         self.began = time.time()
         words = [sys.executable, "-I", "-S", f"{HERE}/results.py", "sync", self.url]
-        with open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            self.process = subprocess.Popen(words, start_new_session=True, **streams)
+        try:
+            with open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+                streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+                self.process = subprocess.Popen(words, start_new_session=True, **streams)
+        except OSError as error:  # a host without room or memory goes on with the command
+            self.ended(None, str(error))
 
-    def ended(self, status):
+    def ended(self, status, spoken):
         self.process = None
-        self.why = None if status == 0 else self.spoken() or f"the AWS CLI ended with {status}"
+        self.why = None if status == 0 else spoken or f"the AWS CLI ended with {status}"
         if status in [0, SKIPPED]:
             self.at = self.began
         if self.until is None:
@@ -163,6 +171,7 @@ class Results:
         """The last line that the AWS CLI printed."""
         with contextlib.suppress(OSError):
             with open(self.log, "rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - SPEAKS))
                 text = log.read(SPEAKS).decode(errors="replace")
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             return lines[-1][:200] if lines else ""

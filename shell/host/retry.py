@@ -2,7 +2,7 @@
 it.
 
 The words of a try: its number; how often the command is begun again after a failure of its own; and
-the exit codes of such a failure, with commas between them, of none any but 0. Which tries failed is on
+the exit codes of such a failure, with commas between them; without them any but 0 and that of Ctrl-C. Which tries failed is on
 the drive (`tries.py`), so that they are counted over all hosts.
 """
 
@@ -14,6 +14,7 @@ from tries import failed, take
 FIRST = 60  # seconds until the next try; they double with each one that failed
 LONGEST = 900  # seconds that they reach
 SHORT = 600  # seconds that a try takes at least which is not counted as short
+INTERRUPTED = 130  # the exit status after Ctrl-C, which is its user's
 STREAK = 3  # short tries in a row that end the run: it fails at its start
 
 
@@ -33,7 +34,8 @@ class Retries:
     def follow(self, status, seconds, errors):
         """Whether another try follows one that ended with `status` after so many `seconds`, which is
         said in its standard error."""
-        if not self.times or status == 0 or (self.codes and status not in self.codes):
+        is_meant = status in self.codes if self.codes else status not in [0, INTERRUPTED]
+        if not self.times or not is_meant:
             return False
         lengths = failed(self.name)
         retried = len(lengths)

@@ -51,20 +51,21 @@ class Keeper:
         self.retries, self.command, self.results = Retries("", ""), [], Results("")
         self.began, self.ended = time.time(), None
         self.closing = None  # why the host had begun to close when the command ended
+        self.is_end_on_record = False
         self.is_settled = False  # whether it has ended, and all that it wrote was read
 
     def run(self):
         until = None
         while not self.is_done and (until is None or time.monotonic() < until):
+            self.results.act()
+            if self.status is None and self.retries.due is not None:
+                self.try_again()
             if self.status is not None:
                 self.close_empty()
                 self.settle()
                 # A caller may read as slowly as it likes.
                 waits = self.caller or not self.is_settled
                 until = None if waits else until or time.monotonic() + self.linger
-            elif self.retries.due is not None:
-                self.try_again()
-            self.results.act()
             self.fill()
             reads, writes, _ = select.select(*self.wanted(), [], self.pause(until))
             self.handle(reads, writes)
@@ -103,12 +104,15 @@ class Keeper:
         if self.is_settled or any(stream.pipe is not None for stream in self.outputs):
             return
         if self.results.is_at_end(self.outputs[1]):
+            # The sync may take long, and the host may be lost meanwhile.
+            if not self.is_end_on_record:
+                self.is_end_on_record = True
+                self.record_if_alone()
             return
         self.results.report(self.outputs[1])
         self.is_settled = True
         self.notify()
-        if self.is_on_record or not self.caller:
-            self.record()
+        self.record_if_alone()
         self.client.end()
 
     def notify(self):
@@ -117,7 +121,12 @@ class Keeper:
         words = f"ended with {self.status} after {minutes // 60}:{minutes % 60:02} h"
         if self.status and self.closing is not None:
             words = f"was ended, because its host closes: {self.closing}"
-        notify(self.name, self.label, words)
+        notify(self.name, words)
+
+    def record_if_alone(self):
+        """Leaves a record of the end, unless a caller waits for it."""
+        if self.is_on_record or not self.caller:
+            self.record()
 
     def record(self):
         self.is_on_record = True
@@ -353,6 +362,10 @@ class Keeper:
                 sock.send(json.dumps(self.state(float(words[1:] or 0))).encode())
             if words[:1] == b"+":
                 if self.status is None:
+                    if words == b"+":  # its session ends it
+                        self.retries.times = 0
+                        if self.retries.due is not None:
+                            self.give_up(self.retries.status)
                     self.client.change(words[1:].decode())
                     if self.client.holds:
                         self.record()

@@ -185,10 +185,13 @@ def logs(name, seen, moment, follows):
     if state is None:
         print(f"there is no run {name} here", file=sys.stderr)
         return 1
-    at = seen or (list(state["since"]) if moment else list(state.get("first", [0, 0])))
+    first = state.get("first", [0, 0])
+    at = seen or [max(pair) for pair in zip(state["since"] if moment else first, first)]
+    # A former try's begin with it; those of one that goes on count on over its tries here.
+    base = first if f"/{TRIES}/" in name else [0, 0]
     for stream, kind in enumerate(KINDS):
         at[stream] = max(at[stream], state["kept"][stream])
-        write(kind, at[stream], b"")
+        write(kind, at[stream] - base[stream], b"")
     ends = list(at)  # of what was written here: `at` is later where bytes are missing
     while True:
         for stream, written in enumerate(state["written"]):
@@ -198,7 +201,7 @@ def logs(name, seen, moment, follows):
                 kept = (ask(name) or on_record(name) or state)["kept"][stream]
                 late = min(max(0, kept - place), len(piece))
                 if late < len(piece):
-                    write(KINDS[stream], place + late, piece[late:])
+                    write(KINDS[stream], place + late - base[stream], piece[late:])
                     ends[stream] = place + len(piece)
             at[stream] = max(start, written)
         if state.get("is_lost"):
@@ -214,7 +217,7 @@ def logs(name, seen, moment, follows):
             return 1
     for stream, kind in enumerate(KINDS):
         if ends[stream] < at[stream]:
-            write(kind, at[stream], b"")
+            write(kind, at[stream] - base[stream], b"")
     write(b"x", 0, b"")
     return 0
 

@@ -15,7 +15,7 @@ import traceback
 FOLDER = "/run/xdrive/commands"  # a socket for each command
 SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep that mounted
 RECORDS = "/v1/xdrive/runs"  # of commands that have ended, or may be lost
-MOST = 50  # records that are kept, the latest; likewise of those with an order
+MOST = 50  # records that are kept, the latest; likewise of those with tries
 STREAMS = ["output", "errors"]
 ORDER = "order"  # in the record of a command that is begun again: `tries.py` keeps it
 TRIES = "tries"  # the folder there with the records of its former tries
@@ -50,7 +50,7 @@ def write(folder, state, outputs):
     os.utime(folder)  # one that was on record when it began is the latest now
     kept = sorted(os.scandir(RECORDS), key=lambda entry: entry.stat().st_mtime)
     # One that waits for its next try is none of the latest.
-    ordered = [entry for entry in kept if os.path.exists(f"{entry.path}/{ORDER}")]
+    ordered = [entry for entry in kept if os.path.exists(f"{entry.path}/{TRIES}")]
     others = [entry for entry in kept if entry not in ordered]
     for entry in ordered[:-MOST] + others[:-MOST]:
         shutil.rmtree(entry.path)

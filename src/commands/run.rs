@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::{Context, connect};
-use crate::config::environment::NOTIFY;
 use crate::config::launch::LaunchOptions;
 use crate::config::{NotifyUrl, S3Prefix, quantity};
 use crate::failure::{Exit, Failure};
@@ -120,9 +119,6 @@ pub struct Args {
     #[arg(
         long,
         value_name = "URL",
-        env = NOTIFY,
-        hide_env = true,
-        hide_env_values = true,
         hide_short_help = true,
         help_heading = None
     )]
@@ -190,7 +186,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
             is_detached: args.detach,
             tries: args.restart.then(|| args.tries.unwrap_or(default)),
         },
-        notify: args.notify,
+        notify: NotifyUrl::choose(args.notify)?,
         results: args.results.map(|place| Results {
             url: place.to_string(),
             every: args.results_every.unwrap_or(RESULTS).as_secs(),

@@ -21,7 +21,6 @@ use self::drive::TendedDrive;
 use super::Context;
 use super::flags::Reach;
 use crate::cloud::Cloud;
-use crate::config::environment::NOTIFY;
 use crate::config::{NotifyUrl, Paths};
 use crate::drive::tags::{self, WantedRun};
 use crate::ec2::{Ownership, Tags};
@@ -32,8 +31,8 @@ use crate::report::{Report, one_line};
 use crate::signals::{End, Signals};
 use crate::visit::Visitor;
 
-/// How long ago a run may have been tended that somebody is said to tend.
-const TENDED: SignedDuration = SignedDuration::from_mins(15);
+/// How long ago a run may have been tended that somebody is said to tend: longer than the longest pause.
+const TENDED: SignedDuration = SignedDuration::from_mins(30);
 
 /// The pause between two passes.
 const PASS: Duration = Duration::from_secs(30);
@@ -68,7 +67,7 @@ pub struct Args {
     /// Post a word to this address when a run has waited for half an hour, or fails while it waits.
     ///
     /// `XDRIVE_NOTIFY` names it, too. The address of a run's own `--notify` is its hosts' alone.
-    #[arg(long, value_name = "URL", env = NOTIFY, hide_env = true, hide_env_values = true)]
+    #[arg(long, value_name = "URL")]
     pub notify: Option<NotifyUrl>,
 
     /// How hosts are reached.
@@ -78,6 +77,10 @@ pub struct Args {
 
 /// Tends the runs until a signal asks for the end. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let args = Args {
+        notify: NotifyUrl::choose(args.notify)?,
+        ..args
+    };
     let paths = context.paths()?;
     let reach = super::reach(args.reach.clone(), &paths)?;
     super::block_on(async {
@@ -101,16 +104,19 @@ pub(super) fn waiting(run: &WantedRun, now: Timestamp, command: &str) -> String 
         Some((since, why)) => format!("waits since {since:.0}: {}", one_line(why)),
         None => "waits for its next try".to_owned(),
     };
-    format!("{why}; {}", tended(run, now, command))
+    match tended(run, now) {
+        Some(tended) => format!("{why}; {tended}"),
+        None => format!("{why}; nobody tends it: {command} tend"),
+    }
 }
 
-/// Who tends a run, in words.
-pub(super) fn tended(run: &WantedRun, now: Timestamp, command: &str) -> String {
-    let ago = run.tended.map(|at| now.duration_since(at));
-    match ago.filter(|ago| *ago < TENDED) {
-        Some(ago) if ago < SignedDuration::from_mins(1) => "tended just now".to_owned(),
-        Some(ago) => format!("tended {} min ago", ago.as_mins()),
-        None => format!("nobody tends it: {command} tend"),
+/// When somebody tended a run, in words; none if that is long ago.
+pub(super) fn tended(run: &WantedRun, now: Timestamp) -> Option<String> {
+    let ago = now.duration_since(run.tended?);
+    match ago.as_mins() {
+        _ if ago >= TENDED => None,
+        0 => Some("tended just now".to_owned()),
+        minutes => Some(format!("tended {minutes} min ago")),
     }
 }
 

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use anyhow::anyhow;
+
+use super::environment::{NOTIFY, value};
 use super::quantity::Invalid;
+use crate::failure::{Exit, Failure};
 
 /// The longest address, in bytes.
 const LONGEST: usize = 500;
@@ -14,6 +18,17 @@ const LONGEST: usize = 500;
 pub struct NotifyUrl(String);
 
 impl NotifyUrl {
+    /// The address that is typed, else that of the environment.
+    pub(crate) fn choose(typed: Option<Self>) -> Result<Option<Self>, Failure> {
+        let Some(set) = value(NOTIFY).filter(|_| typed.is_none()) else {
+            return Ok(typed);
+        };
+        let address = set.to_string_lossy().parse::<Self>();
+        address.map(Some).map_err(|error| {
+            Failure::new(Exit::Usage, anyhow!(error).context(format!("in {NOTIFY}")))
+        })
+    }
+
     /// The URL.
     #[must_use]
     pub fn as_str(&self) -> &str {

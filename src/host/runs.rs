@@ -114,6 +114,10 @@ pub struct Run {
     /// Whether a session can attach to it: it runs, or no caller has received its exit status.
     #[serde(default)]
     pub is_kept: bool,
+    /// How many bytes its former tries on this host wrote to standard output, and to standard error: its
+    /// own are counted from there.
+    #[serde(default)]
+    pub first: [u64; 2],
     /// The last line that it printed.
     #[serde(default)]
     pub last: String,
@@ -155,9 +159,15 @@ impl Run {
     }
 
     /// Parses the record of the run `id` on a drive that is mounted nowhere. Returns it without its last
-    /// line, and the bytes that it wrote to standard output and to standard error.
+    /// line, and the bytes that this try wrote to standard output and to standard error.
     pub(crate) fn on_record(id: &CommandId, record: &[u8]) -> Option<(Self, [u64; 2])> {
-        let Record { mut run, written } = serde_json::from_slice(record).ok()?;
+        let Record {
+            mut run,
+            mut written,
+        } = serde_json::from_slice(record).ok()?;
+        for (written, first) in written.iter_mut().zip(run.first) {
+            *written = written.saturating_sub(first);
+        }
         id.as_str().clone_into(&mut run.id);
         run.is_lost = run.status.is_none();
         Some((run, written))

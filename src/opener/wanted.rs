@@ -4,7 +4,9 @@ use anyhow::anyhow;
 
 use super::drive::Drive;
 use crate::drive::reconcile::is_left;
-use crate::drive::tags::{self, RunState, VolumeTags, WantedRun, run_over, run_tended, run_waits};
+use crate::drive::tags::{
+    self, RunState, VolumeTags, WantedRun, run_over, run_tended, run_told, run_waits,
+};
 use crate::ec2::{self, Instance, Tags, Volume};
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
@@ -80,6 +82,12 @@ impl Drive {
     pub(crate) async fn mark_tended(&self, id: &CommandId) -> Result<(), ec2::Error> {
         let now = self.cloud.clock.now();
         self.mark_parts(id, &run_tended(now)).await
+    }
+
+    /// Notes that the run's user was notified now that it waits.
+    pub(crate) async fn mark_told(&self, id: &CommandId) -> Result<(), ec2::Error> {
+        let now = self.cloud.clock.now();
+        self.mark_parts(id, &run_told(now)).await
     }
 
     /// Writes these tags on all parts of the drive that say that the run `id` is wanted.

@@ -30,6 +30,9 @@ const NOTICE: Duration = Duration::from_secs(30);
 /// The time between a run's last signal and the end of its host's lease: for its record.
 const SPARE: Duration = Duration::from_mins(1);
 
+/// The longest that the syncs at the end of a run take; its host's lease ends when they do.
+const LAST_SYNC: Duration = Duration::from_hours(1);
+
 /// How many bytes of each output of a command its host keeps by default: hours of a training's
 /// lines, and little beside a root disk.
 pub(super) const SPOOL: u64 = 64 << 20;
@@ -226,9 +229,17 @@ impl Request {
             session: keep.unwrap_or(LEASE),
             command: match self.limit(now) {
                 // Its keeper ends it before its host closes.
-                Some(limit) => limit + self.notice() + SPARE,
+                Some(limit) => limit + self.notice() + SPARE + self.last_sync(),
                 None => keep.unwrap_or(DETACHED_LEASE),
             },
+        }
+    }
+
+    /// How long the last sync of its results may take (`shell/host/results.py`).
+    fn last_sync(&self) -> Duration {
+        match self.results {
+            Some(_) => LAST_SYNC,
+            None => Duration::ZERO,
         }
     }
 

@@ -138,6 +138,7 @@ mod tests {
             is_lost: false,
             is_kept: true,
             last: String::new(),
+            first: [0; 2],
             results: None,
         };
         let mut runs = [run("1f00"), run("1e00")];

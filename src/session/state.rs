@@ -87,9 +87,6 @@ impl Session {
             wanted_subnet(options.launch.subnet.as_ref(), &cloud),
         );
         let (drive, subnet) = (drive?, subnet?);
-        if let Some(address) = request.notify.as_ref().filter(|_| !options.config.dry_run) {
-            drive.try_address(address).await?;
-        }
         let speed = Rc::new(Cell::new(options.launch.speed));
         let (name, report) = (drive.name.clone(), drive.report.clone());
         let mut progress = ProgressPrinter::new(name, report, Rc::clone(&speed));

@@ -146,6 +146,7 @@ impl Session {
             exit: None,
             waits: None,
             tended: None,
+            told: None,
         };
         self.command = Some(id);
         if tries.is_none() {

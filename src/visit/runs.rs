@@ -192,6 +192,7 @@ pub(crate) async fn logs(
             let mut shown = Shown {
                 id: &id,
                 former,
+                first: if former.is_some() { [0; 2] } else { run.first },
                 follows: wanted.follows && former.is_none(),
                 from: wanted.since.map_or(Beginning::Kept, Beginning::Since),
                 is_on_record: !run.is_kept || former.is_some(),
@@ -265,6 +266,8 @@ struct Shown<'a> {
     id: &'a CommandId,
     /// The former try whose output it is; none for the latest.
     former: Option<u32>,
+    /// Where its outputs begin.
+    first: [u64; 2],
     /// Whether it goes on until the run's end.
     follows: bool,
     /// Where it begins.
@@ -346,7 +349,7 @@ impl Shown<'_> {
     fn add(&mut self, piece: &Piece) -> [u64; 2] {
         let stream = usize::from(!piece.is_output);
         let first = match self.from {
-            Beginning::Kept => 0,
+            Beginning::Kept => self.first[stream],
             Beginning::Since(_) | Beginning::After(_) => piece.place,
         };
         let known = self.places[stream].unwrap_or(first);
@@ -387,6 +390,7 @@ mod tests {
         let shown = |from| Shown {
             id: &id,
             former: None,
+            first: [0; 2],
             follows: false,
             from,
             is_on_record: false,

@@ -37,8 +37,10 @@ impl WantedRow {
     pub(super) fn new(run: &WantedRun, state: &str, now: Timestamp, command: &str) -> Self {
         let id = run.id.as_str();
         let line = if state == "running" {
-            let tended = tended(run, now, command);
-            format!("run {id} is begun again if EC2 takes the instance; {tended}")
+            let who = tended(run, now).unwrap_or_else(|| {
+                format!("by its session while that is there, else by {command} tend")
+            });
+            format!("run {id} is begun again if EC2 takes the instance; {who}")
         } else {
             format!("run {id} {}", waiting(run, now, command))
         };

@@ -75,24 +75,28 @@ impl TendedDrive {
             (Ok(()), None) => return done,
         };
         let waits = waits.as_ref().map(|(since, why)| (*since, why.as_str()));
-        if let Some((since, why)) = waits.filter(|(since, _)| is_due(*since, run.tended, now)) {
+        if let Some((since, why)) = waits.filter(|(since, _)| is_due(*since, run.told, now)) {
             let words = format!("the run {} waits since {since:.0}: {why}", run.id.as_str());
-            self.notify(&drive, &words).await;
-            // Which is how the next pass, and every other tender, knows.
-            let _ = drive.mark_tended(&run.id).await;
+            if self.notify(&drive, &words).await {
+                // Which is how the next pass, and every other tender, knows.
+                let _ = drive.mark_told(&run.id).await;
+            }
         }
         let _ = drive.mark_waiting(&run.id, waits).await;
         done
     }
 
-    /// Posts words to the address for them, if there is one.
-    async fn notify(&self, drive: &Drive, words: &str) {
-        if let Some(address) = &self.address
-            && let Err(error) = drive.notify(address, words).await
-        {
+    /// Posts words to the address for them. Whether that was done: not if there is none.
+    async fn notify(&self, drive: &Drive, words: &str) -> bool {
+        let Some(address) = &self.address else {
+            return false;
+        };
+        let posted = drive.notify(address, words).await;
+        if let Err(error) = &posted {
             let report = &drive.report;
             report.print(&format!("nobody was notified by --notify: {error}"));
         }
+        posted.is_ok()
     }
 
     /// Opens the drive once more, as it is now.
@@ -230,13 +234,9 @@ impl TendedDrive {
     }
 }
 
-/// Whether a run that waits `since` then has just waited for so long that its user is notified; it was
-/// `tended` before.
-fn is_due(since: Timestamp, tended: Option<Timestamp>, now: Timestamp) -> bool {
-    let Ok(due) = since.checked_add(NOTIFIED) else {
-        return false;
-    };
-    now >= due && tended.is_none_or(|tended| tended < due)
+/// Whether a run has waited for so long, `since` then, that its user is notified, who was not `told` since.
+fn is_due(since: Timestamp, told: Option<Timestamp>, now: Timestamp) -> bool {
+    now.duration_since(since) >= NOTIFIED && told.is_none_or(|told| told < since)
 }
 
 #[cfg(test)]
@@ -247,12 +247,8 @@ mod tests {
     fn a_user_is_notified_once_of_a_run_that_waits() {
         let at = |minutes: i64| Timestamp::from_second(minutes * 60).unwrap();
         assert!(!is_due(at(0), None, at(29)));
-        assert!(is_due(at(0), None, at(31)));
-        assert!(is_due(at(0), Some(at(27)), at(31)));
-        assert!(
-            !is_due(at(0), Some(at(31)), at(31)),
-            "another pass, or tender"
-        );
-        assert!(!is_due(at(0), Some(at(31)), at(900)));
+        assert!(is_due(at(0), None, at(30)));
+        assert!(!is_due(at(0), Some(at(31)), at(900)), "another pass");
+        assert!(is_due(at(100), Some(at(31)), at(130)), "another wait");
     }
 }

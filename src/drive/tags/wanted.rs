@@ -24,8 +24,11 @@ const NOTE: &str = "xdrive:run-note";
 /// When somebody last looked after it (RFC 3339).
 const TENDED: &str = "xdrive:run-tended";
 
+/// When its user was notified that it waits (RFC 3339).
+const TOLD: &str = "xdrive:run-told";
+
 /// All of them: they travel together.
-const FAMILY: [&str; 7] = [RUN, STATE, LAUNCH, UNTIL, EXIT, NOTE, TENDED];
+const FAMILY: [&str; 8] = [RUN, STATE, LAUNCH, UNTIL, EXIT, NOTE, TENDED, TOLD];
 
 /// The most characters of a tag's value (EC2 user guide, *Tag restrictions*).
 const LONGEST: usize = 256;
@@ -83,6 +86,8 @@ pub struct WantedRun {
     pub waits: Option<(Timestamp, String)>,
     /// When somebody last looked after it, some minutes late.
     pub tended: Option<Timestamp>,
+    /// When its user was last notified that it waits.
+    pub told: Option<Timestamp>,
 }
 
 impl WantedRun {
@@ -106,6 +111,7 @@ impl WantedRun {
             exit: tags.get(EXIT).and_then(|code| code.parse().ok()),
             waits: waits.and_then(|(since, why)| Some((since.parse().ok()?, why.to_owned()))),
             tended: tags.get(TENDED).and_then(|at| at.parse().ok()),
+            told: tags.get(TOLD).and_then(|at| at.parse().ok()),
         })
     }
 
@@ -135,6 +141,7 @@ impl WantedRun {
             Some(container) => format!("{}/{container}", self.id.as_str()),
             None => self.id.as_str().to_owned(),
         };
+        let moment = |at: Option<Timestamp>| at.map_or_else(String::new, |at| format!("{at:.0}"));
         let values = [
             (RUN, place),
             (STATE, self.state.as_str().to_owned()),
@@ -150,11 +157,8 @@ impl WantedRun {
                     .as_ref()
                     .map_or_else(String::new, |(since, why)| note(*since, why)),
             ),
-            (
-                TENDED,
-                self.tended
-                    .map_or_else(String::new, |at| format!("{at:.0}")),
-            ),
+            (TENDED, moment(self.tended)),
+            (TOLD, moment(self.told)),
         ];
         values
             .into_iter()
@@ -215,6 +219,12 @@ pub fn run_tended(at: Timestamp) -> Tags {
     Tags::from([(TENDED.to_owned(), format!("{at:.0}"))])
 }
 
+/// The tag that says that the run's user was notified at this moment that it waits.
+#[must_use]
+pub fn run_told(at: Timestamp) -> Tags {
+    Tags::from([(TOLD.to_owned(), format!("{at:.0}"))])
+}
+
 fn note(since: Timestamp, why: &str) -> String {
     let one_line = why.split_whitespace().collect::<Vec<_>>().join(" ");
     let note = format!("{since:.0} {one_line}");
@@ -235,6 +245,7 @@ mod tests {
             exit: None,
             waits: None,
             tended: None,
+            told: None,
         }
     }
 
@@ -247,6 +258,7 @@ mod tests {
             exit: Some(7),
             waits: Some((wanted.until, "no capacity".to_owned())),
             tended: Some(wanted.until),
+            told: Some(wanted.until),
             ..run(RunState::Failed)
         };
         assert_eq!(WantedRun::read(&main.tags()), Some(main.clone()));

@@ -19,6 +19,7 @@ use harness::home::PATH;
 use harness::{DEADLINE, python};
 
 use super::machine::{Disk, Machine};
+use super::retries::record;
 use crate::moto::server::Moto;
 
 const PLACE: &str = "s3://results-of-runs/demo";
@@ -137,7 +138,13 @@ fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
     assert_eq!(refused.matches("symbolic links").count(), 2, "{refused}");
     fs::rename(&results, work.join("before")).unwrap();
     symlink("/etc", &results).unwrap();
-    synced();
+    let refused = cli.sync(work);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        why.contains("/work/results is a link, or no folder"),
+        "{why}"
+    );
     assert_eq!(listed().lines().count(), 3);
 }
 
@@ -222,7 +229,8 @@ fn to_s3(order: TriedCommand) -> TriedCommand {
     }
 }
 
-/// Waits until `is_so` for the state of a command and of the last sync of its results.
+/// Waits until `is_so` for the record of a command, and of the last sync of its results, and looks at
+/// nothing else: who asks the process that keeps the command wakes it.
 async fn state(
     machine: &Machine,
     id: &CommandId,
@@ -230,14 +238,14 @@ async fn state(
 ) {
     let began = Instant::now();
     loop {
-        let mut runs = machine.host.runs().await.unwrap();
-        runs.retain(|run| run.id == id.as_str());
-        let run = runs.pop().unwrap();
-        let results = run.results.clone().unwrap();
-        if is_so(&run, results.at, results.why.as_deref()) {
+        let found = record(machine, id).await;
+        let results = found.as_ref().and_then(|run| run.results.as_ref());
+        if let (Some(run), Some(results)) = (&found, results)
+            && is_so(run, results.at, results.why.as_deref())
+        {
             return;
         }
-        assert!(began.elapsed() < DEADLINE, "{run:?}");
+        assert!(began.elapsed() < DEADLINE, "{found:?}");
         sleep(Duration::from_millis(100)).await;
     }
 }
@@ -353,7 +361,7 @@ async fn words_are_posted_when_a_run_ends_or_goes_on_elsewhere_or_is_ended() {
         lines
     };
     let line = |id: &CommandId, words: &str| {
-        format!("/a-secret-topic xdrive: demo: {} (it) {words}", id.as_str())
+        format!("/a-secret-topic xdrive: demo: run {} {words}", id.as_str())
     };
     let id = begin(&machine, 1, "exit 3", to_webhook).await;
     assert_eq!(posted(1).await, [line(&id, "ended with 3 after 0:00 h")]);

@@ -76,6 +76,7 @@ impl Record {
             is_lost: status.is_none() && !runs,
             is_kept: false,
             last: String::new(),
+            first: [0; 2],
             results: None,
         })
     }
@@ -96,6 +97,7 @@ pub(super) fn tags(state: Option<RunState>) -> RunTags {
         exit: None,
         waits: None,
         tended: None,
+        told: None,
     });
     RunTags::read(&run.map(|run| run.tags()).unwrap_or_default())
 }
