@@ -82,7 +82,7 @@ pub struct Args {
     )]
     pub retry: Option<u32>,
 
-    /// The exit codes after which --retry starts it again [default: all but 0].
+    /// The exit codes after which --retry starts it again [default: all but 0 and 130, Ctrl-C's].
     #[arg(
         long,
         value_name = "CODES",
