@@ -112,8 +112,22 @@ async fn a_command_that_fails_by_itself_is_begun_again_as_often_as_that_helps() 
     let words = on_record(&id, "errors").await;
     assert!(words.contains("as often as --retry allows"), "{words}");
 
-    // A host that closes in the pause begins none, and whoever reads the record goes on elsewhere.
+    // Ctrl-C is its user's, who may also end it in the pause.
+    let any = Retry {
+        times: 5,
+        codes: Vec::new(),
+    };
+    let id = begin(&machine, "exit 130", &any).await;
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!((run.status, run.number), (Some(130), Some(1)), "{run:?}");
     machine.sh(&pause(1, 60)).await;
+    let id = begin(&machine, "exit 5", &any).await;
+    state(&machine, &id, |run| run.number == Some(2)).await;
+    machine.host.leave_command(&id, "").await.unwrap();
+    let run = state(&machine, &id, is_over).await;
+    assert_eq!((run.status, run.number), (Some(5), Some(2)), "{run:?}");
+
+    // A host that closes in the pause begins none, and whoever reads the record goes on elsewhere.
     let id = begin(&machine, "exit 5", &once).await;
     state(&machine, &id, |run| run.number == Some(2)).await;
     machine.sh("echo the end > /run/xdrive/closing").await;
