@@ -65,10 +65,10 @@ def sync(url):
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(DIES_WITH_PARENT, signal.SIGKILL)
     os.nice(10)
-    work = os.open(WORK, NO_LINK | os.O_DIRECTORY)
     if libc.unshare(NEW_MOUNTS) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     mount(None, b"/", MS_REC | MS_PRIVATE)
+    work = os.open(WORK, NO_LINK | os.O_DIRECTORY)
     # Over itself, for this process alone.
     mount(b"/proc/self/fd/%d" % work, os.fsencode(WORK), MS_BIND)
     flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOSYMFOLLOW

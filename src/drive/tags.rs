@@ -34,7 +34,7 @@ pub use record::{InvalidNote, Note, Record, noted};
 pub use settings::{OWN_MOST, Settings};
 pub use throwaway::{DISCARD, throwaway, thrown_away_by};
 pub use types::{Identity, SnapshotKind, SnapshotTags, Unreadable, VolumeTags};
-pub use wanted::{RunState, RunTags, WantedRun, run_over, run_tended, run_told, run_waits};
+pub use wanted::{RunState, RunTags, WantedRun, run_over, run_tended, run_waits};
 pub use write::{
     arch, claim, common, formatted, group, identified, image, instance, lease, of_kind,
     own_host_key, raised, renamed, root, snapshot, volume,

@@ -1,6 +1,7 @@
 //! The run of a drive that is begun again where its host was lost: the marks of it on the drive's parts.
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 
 use super::drive::Drive;
 use crate::drive::reconcile::is_left;
@@ -73,21 +74,19 @@ impl Drive {
     pub(crate) async fn mark_waiting(
         &self,
         id: &CommandId,
-        waits: Option<(jiff::Timestamp, &str)>,
+        waits: Option<(Timestamp, &str)>,
     ) -> Result<(), ec2::Error> {
         self.mark_parts(id, &run_waits(waits)).await
     }
 
-    /// Notes that the run is looked after now.
-    pub(crate) async fn mark_tended(&self, id: &CommandId) -> Result<(), ec2::Error> {
+    /// Notes that the run is looked after now, and when its user was `told` that it waits.
+    pub(crate) async fn mark_tended(
+        &self,
+        id: &CommandId,
+        told: Option<Timestamp>,
+    ) -> Result<(), ec2::Error> {
         let now = self.cloud.clock.now();
-        self.mark_parts(id, &run_tended(now)).await
-    }
-
-    /// Notes that the run's user was notified now that it waits.
-    pub(crate) async fn mark_told(&self, id: &CommandId) -> Result<(), ec2::Error> {
-        let now = self.cloud.clock.now();
-        self.mark_parts(id, &run_told(now)).await
+        self.mark_parts(id, &run_tended(now, told)).await
     }
 
     /// Writes these tags on all parts of the drive that say that the run `id` is wanted.

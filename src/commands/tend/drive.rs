@@ -58,7 +58,7 @@ impl TendedDrive {
         let is_marked = |at: Timestamp| now.duration_since(at).abs() < MARK;
         if !run.tended.is_some_and(is_marked) {
             // For people alone, as below, and the next pass writes it again.
-            let _ = drive.mark_tended(&run.id).await;
+            let _ = drive.mark_tended(&run.id, run.told).await;
         }
         let done = if let Some(host) = drive.facts.host.clone() {
             self.take_checkpoint(&run, &host, now).await;
@@ -79,7 +79,7 @@ impl TendedDrive {
             let words = format!("the run {} waits since {since:.0}: {why}", run.id.as_str());
             if self.notify(&drive, &words).await {
                 // Which is how the next pass, and every other tender, knows.
-                let _ = drive.mark_told(&run.id).await;
+                let _ = drive.mark_tended(&run.id, Some(now)).await;
             }
         }
         let _ = drive.mark_waiting(&run.id, waits).await;

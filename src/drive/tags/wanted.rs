@@ -10,25 +10,21 @@ use crate::ids::ContainerName;
 
 /// The run's id, with `/` and the name of its container unless that is the main one.
 const RUN: &str = "xdrive:run";
-/// Whether it is wanted: [`RunState`]. Of two parts of a drive the later state counts.
+/// Whether it is wanted: [`RunState`], with a space and the exit code that it ended with, if it has one. Of
+/// two parts of a drive the later state counts.
 const STATE: &str = "xdrive:run-state";
 /// What its hosts are launched by: the launch options, on one line.
 const LAUNCH: &str = "xdrive:run-launch";
 /// When its time is over (RFC 3339).
 const UNTIL: &str = "xdrive:run-until";
-/// The exit code that it ended with.
-const EXIT: &str = "xdrive:run-exit";
 /// Why its next try waits, and since when: a moment (RFC 3339), a space, and the words.
 const NOTE: &str = "xdrive:run-note";
 
-/// When somebody last looked after it (RFC 3339).
+/// When somebody last looked after it (RFC 3339); behind a space, when its user was notified that it waits.
 const TENDED: &str = "xdrive:run-tended";
 
-/// When its user was notified that it waits (RFC 3339).
-const TOLD: &str = "xdrive:run-told";
-
-/// All of them: they travel together.
-const FAMILY: [&str; 8] = [RUN, STATE, LAUNCH, UNTIL, EXIT, NOTE, TENDED, TOLD];
+/// All of them: they travel together. No more: a resource has so many tags, and each of them is one.
+const FAMILY: [&str; 6] = [RUN, STATE, LAUNCH, UNTIL, NOTE, TENDED];
 
 /// The most characters of a tag's value (EC2 user guide, *Tag restrictions*).
 const LONGEST: usize = 256;
@@ -99,6 +95,9 @@ impl WantedRun {
             None => (tags.get(RUN)?.as_str(), None),
         };
         let state = tags.get(STATE)?;
+        let (state, exit) = state.split_once(' ').unwrap_or((state, ""));
+        let moments = tags.get(TENDED).map_or("", String::as_str);
+        let (tended, told) = moments.split_once(' ').unwrap_or((moments, ""));
         let waits = tags.get(NOTE).and_then(|note| note.split_once(' '));
         Some(Self {
             id: CommandId::parse(id)?,
@@ -108,10 +107,10 @@ impl WantedRun {
                 .find(|known| known.as_str() == state)?,
             launch: tags.get(LAUNCH).cloned().unwrap_or_default(),
             until: tags.get(UNTIL)?.parse().ok()?,
-            exit: tags.get(EXIT).and_then(|code| code.parse().ok()),
+            exit: exit.parse().ok(),
             waits: waits.and_then(|(since, why)| Some((since.parse().ok()?, why.to_owned()))),
-            tended: tags.get(TENDED).and_then(|at| at.parse().ok()),
-            told: tags.get(TOLD).and_then(|at| at.parse().ok()),
+            tended: tended.parse().ok(),
+            told: told.parse().ok(),
         })
     }
 
@@ -141,24 +140,18 @@ impl WantedRun {
             Some(container) => format!("{}/{container}", self.id.as_str()),
             None => self.id.as_str().to_owned(),
         };
-        let moment = |at: Option<Timestamp>| at.map_or_else(String::new, |at| format!("{at:.0}"));
         let values = [
             (RUN, place),
-            (STATE, self.state.as_str().to_owned()),
+            (STATE, state(self.state, self.exit)),
             (LAUNCH, self.launch.clone()),
             (UNTIL, format!("{:.0}", self.until)),
-            (
-                EXIT,
-                self.exit.map_or_else(String::new, |code| code.to_string()),
-            ),
             (
                 NOTE,
                 self.waits
                     .as_ref()
                     .map_or_else(String::new, |(since, why)| note(*since, why)),
             ),
-            (TENDED, moment(self.tended)),
-            (TOLD, moment(self.told)),
+            (TENDED, moments(self.tended, self.told)),
         ];
         values
             .into_iter()
@@ -194,16 +187,18 @@ impl RunTags {
 
 /// The tags that end a run, in this `state` and with this exit code, if it has one.
 #[must_use]
-pub fn run_over(state: RunState, exit: Option<u8>) -> Tags {
-    let exit = exit.map_or_else(String::new, |code| code.to_string());
-    [
-        (STATE, state.as_str().to_owned()),
-        (EXIT, exit),
-        (NOTE, String::new()),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_owned(), value))
-    .collect()
+pub fn run_over(over: RunState, exit: Option<u8>) -> Tags {
+    [(STATE, state(over, exit)), (NOTE, String::new())]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+}
+
+fn state(state: RunState, exit: Option<u8>) -> String {
+    match exit {
+        Some(code) => format!("{} {code}", state.as_str()),
+        None => state.as_str().to_owned(),
+    }
 }
 
 /// The tag that says since when and why the next try waits; an empty one if it does not any more.
@@ -213,16 +208,16 @@ pub fn run_waits(waits: Option<(Timestamp, &str)>) -> Tags {
     Tags::from([(NOTE.to_owned(), note)])
 }
 
-/// The tag that says that somebody looked after the run at this moment.
+/// The tag that says when somebody last looked after the run, and when its user was `told` that it waits.
 #[must_use]
-pub fn run_tended(at: Timestamp) -> Tags {
-    Tags::from([(TENDED.to_owned(), format!("{at:.0}"))])
+pub fn run_tended(at: Timestamp, told: Option<Timestamp>) -> Tags {
+    Tags::from([(TENDED.to_owned(), moments(Some(at), told))])
 }
 
-/// The tag that says that the run's user was notified at this moment that it waits.
-#[must_use]
-pub fn run_told(at: Timestamp) -> Tags {
-    Tags::from([(TOLD.to_owned(), format!("{at:.0}"))])
+fn moments(tended: Option<Timestamp>, told: Option<Timestamp>) -> String {
+    let moment = |at: Option<Timestamp>| at.map_or_else(String::new, |at| format!("{at:.0}"));
+    let both = format!("{} {}", moment(tended), moment(told));
+    both.trim_end().to_owned()
 }
 
 fn note(since: Timestamp, why: &str) -> String {
@@ -263,7 +258,7 @@ mod tests {
         };
         assert_eq!(WantedRun::read(&main.tags()), Some(main.clone()));
         let mut tags = main.tags();
-        tags.extend(run_tended(Timestamp::UNIX_EPOCH));
+        tags.extend(run_tended(Timestamp::UNIX_EPOCH, None));
         let tended = WantedRun::read(&tags).unwrap().tended;
         assert_eq!(tended, Some(Timestamp::UNIX_EPOCH));
         tags.extend(run_waits(None));

@@ -326,7 +326,7 @@ class Webhook(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         words = self.rfile.read(int(self.headers["content-length"])).decode()
         with open("/root/posted", "a") as file:
-            file.write(f"{self.path} {self.headers['title']}: {words}\\n")
+            file.write(f"{self.path} {self.headers['title']}: {words}\n")
         self.send_response(200)
         self.end_headers()
 http.server.HTTPServer(("127.0.0.1", 8080), Webhook).serve_forever()

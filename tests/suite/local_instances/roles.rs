@@ -18,7 +18,7 @@ use harness::home::PATH;
 use harness::python;
 
 /// The roles that instances here may have, of which one has a policy.
-const SETTINGS: &str = "[instance-profiles.lab]\npolicy = \"lab.json\"\n[instance-profiles.free]\n";
+const SETTINGS: &str = "enforce-groups = false\n[instance-profiles.lab]\npolicy = \"lab.json\"\n[instance-profiles.free]\n";
 
 const POLICY: &str = r#"{"Version": "2012-10-17", "Statement": [
     {"Effect": "Allow", "Action": "ec2:DescribeInst*", "Resource": "*"}
