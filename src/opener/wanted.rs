@@ -5,9 +5,7 @@ use jiff::Timestamp;
 
 use super::drive::Drive;
 use crate::drive::reconcile::is_left;
-use crate::drive::tags::{
-    self, RunState, VolumeTags, WantedRun, run_over, run_tended, run_told, run_waits,
-};
+use crate::drive::tags::{self, RunState, VolumeTags, WantedRun, run_over, run_tended, run_waits};
 use crate::ec2::{self, Instance, Tags, Volume};
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
