@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::ec2::{Account, Ec2};
 
+use harness::faults::proxy::FaultProxy;
 use harness::home::PATH;
 use harness::python;
 
@@ -28,6 +29,8 @@ pub(crate) struct Moto {
     child: Child,
     home: TempDir,
     url: String,
+    /// Before it, so that nobody waits for blocks that it has not.
+    proxy: FaultProxy,
 }
 
 impl Moto {
@@ -74,7 +77,12 @@ impl Moto {
             }
         });
         match urls.recv_timeout(START) {
-            Ok(url) => Self { child, home, url },
+            Ok(url) => Self {
+                child,
+                home,
+                url,
+                proxy: FaultProxy::new(),
+            },
             Err(error) => {
                 child.kill().unwrap();
                 panic!("moto does not come up: {error}");
@@ -101,6 +109,7 @@ impl Moto {
             .env("LC_ALL", "C.UTF-8")
             .env("HOME", self.home.path())
             .env("AWS_ENDPOINT_URL", &self.url)
+            .env("HTTP_PROXY", self.proxy.url())
             .env("AWS_REGION", "us-east-1")
             .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
             .env("AWS_SECRET_ACCESS_KEY", "example")

@@ -9,13 +9,19 @@ use super::server::against_moto;
 use harness::cloud::{tags, volume_order};
 use harness::evidence::may_delete;
 
-/// Runs xdrive where this process's environment points to: what it printed, both ways.
-fn xdrive(words: &[&str]) -> String {
+/// Runs xdrive where this process's environment points to: its exit code, and what it printed, both ways.
+pub(super) fn ended(words: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
     let output = command.args(words).output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8(printed).unwrap();
-    assert!(output.status.success(), "{words:?}: {printed}");
+    (output.status.code().unwrap(), printed)
+}
+
+/// The same of one that succeeds: what it printed.
+fn xdrive(words: &[&str]) -> String {
+    let (code, printed) = ended(words);
+    assert_eq!(code, 0, "{words:?}: {printed}");
     printed
 }
 
