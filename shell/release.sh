@@ -13,14 +13,15 @@
 # For tests: --program takes FILE instead of compiling, also from a tree with changes; --archive makes
 # the archive alone, without installing Cargo's tools.
 #
-# release.sh --check FILE: fails unless the program FILE runs with the C library of Debian 12.
+# release.sh --check FILE: fails unless the program FILE runs with the C library of Amazon Linux 2023.
 # release.sh --notes VERSION: prints what CHANGELOG.md says of VERSION; fails if it says nothing.
 set -eu
 
 CARGO_DEB=3.8.0
 CARGO_CYCLONEDX=0.5.9
-# The C library of Debian 12: the program runs with this version and later ones.
-GLIBC=2.36
+# The C library of Amazon Linux 2023, in which `tend --away` runs: the program runs with this version and
+# later ones. It is built on Debian 12, of whose later one it needs nothing more.
+GLIBC=2.34
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -69,6 +69,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "s3://BUCKET/PREFIX",
+        hide_short_help = true,
         conflicts_with_all = ["role", "kms_key", "own", "tend", "selftest"]
     )]
     pub results: Option<S3Prefix>,

@@ -5,10 +5,12 @@
 //! Nothing is kept here. Several may tend the same drives, and each may end at any moment: the loop
 //! decides by what exists, as for every session, and the drive by which tries have begun.
 
+mod away;
 mod drive;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,11 +19,12 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep};
 
+use self::away::Tending;
 use self::drive::TendedDrive;
 use super::Context;
 use super::flags::Reach;
 use crate::cloud::Cloud;
-use crate::config::{NotifyUrl, Paths};
+use crate::config::{NotifyUrl, Paths, environment, quantity};
 use crate::drive::tags::{self, WantedRun};
 use crate::ec2::{Ownership, Tags};
 use crate::failure::{Exit, Failure};
@@ -70,6 +73,14 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     pub notify: Option<NotifyUrl>,
 
+    /// End once no run has been wanted for this long [default with --away: 10m].
+    #[arg(long, value_name = "TIME", conflicts_with = "once", value_parser = quantity::idle, hide_short_help = true)]
+    pub until_idle: Option<Duration>,
+
+    /// Where it tends.
+    #[command(flatten)]
+    pub away: away::Args,
+
     /// How hosts are reached.
     #[command(flatten)]
     pub reach: Reach,
@@ -83,6 +94,31 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     let paths = context.paths()?;
     let reach = super::reach(args.reach.clone(), &paths)?;
+    if args.away.away {
+        if args.notify.is_some() {
+            Report::stderr().warn("--notify does not come along: the tender notifies nobody");
+        }
+        let tending = Tending {
+            owners: args.owner,
+            shared: args.shared,
+            until_idle: args.until_idle,
+            reach,
+        };
+        let once = |drive| {
+            let once = Args {
+                drive: Some(drive),
+                once: true,
+                owner: Vec::new(),
+                shared: false,
+                until_idle: None,
+                notify: None,
+                away: away::Args::default(),
+                reach: args.reach,
+            };
+            run(once, context)
+        };
+        return away::begin(&args.away, &tending, once, context);
+    }
     super::block_on(async {
         let tender = Tender {
             cloud: context.open(&paths).await?,
@@ -144,6 +180,19 @@ struct Tended {
     waits: BTreeMap<DriveName, Wait>,
     /// Whether a signal has asked for the end: nothing is begun any more.
     is_ending: Rc<Cell<bool>>,
+    /// Since when no run is wanted, as far as is known.
+    idle: Option<Instant>,
+}
+
+impl Tended {
+    /// Notes how many runs are wanted now; returns how long there has been none.
+    fn idle_time(&mut self, wanted: usize) -> Duration {
+        if wanted > 0 || !self.at_work.is_empty() {
+            self.idle = None;
+            return Duration::ZERO;
+        }
+        self.idle.get_or_insert_with(Instant::now).elapsed()
+    }
 }
 
 impl Tender {
@@ -152,9 +201,18 @@ impl Tender {
         let mut tended = Tended::default();
         loop {
             match unless_ended(&mut signals, &self.report, self.wanted()).await {
-                Ok(Ok(drives)) => self.begin(drives, &mut tended, local),
+                Ok(Ok(drives)) => {
+                    let idle = tended.idle_time(drives.len());
+                    if self.args.until_idle.is_some_and(|limit| idle >= limit) {
+                        return Ok(0);
+                    }
+                    self.begin(drives, &mut tended, local);
+                }
                 Ok(Err(failure)) if self.args.once => return Err(failure),
-                Ok(Err(failure)) => self.report.print(&format!("{:#}", failure.error)),
+                Ok(Err(failure)) => {
+                    tended.idle = None;
+                    self.report.print(&format!("{:#}", failure.error));
+                }
                 Err(end) => return Ok(self.end(end, &mut tended).await),
             }
             let pause = async {
@@ -194,9 +252,12 @@ impl Tender {
                 parts.entry(name).or_default().push(tags);
             }
         }
+        // The run that this tender itself is.
+        let own = environment::value(environment::RUN);
         let is_meant = |name: &DriveName| self.args.drive.as_ref().is_none_or(|it| it == name);
         let wanted = parts.into_iter().filter_map(|(name, parts)| {
-            WantedRun::of_drive(&parts).filter(|_| is_meant(&name))?;
+            let is_other = |run: &WantedRun| own.as_deref() != Some(OsStr::new(run.id.as_str()));
+            WantedRun::of_drive(&parts).filter(|run| is_meant(&name) && is_other(run))?;
             let (_, newest) = tags::newest(parts.iter(), |tags| tags)?;
             let cloud = self.cloud_of(tags::owner(newest), &caller)?;
             Some((name, cloud))

@@ -21,11 +21,13 @@ pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
 pub const DOCKER_AUTH_CONFIG: &str = "DOCKER_AUTH_CONFIG";
 /// The address of `--notify`, which so is no argument of this process.
 pub const NOTIFY: &str = "XDRIVE_NOTIFY";
+/// The id of the run that this process is part of, as the host sets it.
+pub const RUN: &str = "XDRIVE_RUN";
 /// The program that shows long help.
 pub const PAGER: &str = "PAGER";
 
 /// Each variable, and what it does.
-pub const ALL: [(&str, &str); 9] = [
+pub const ALL: [(&str, &str); 10] = [
     (LOCAL, "1 chooses the EC2 in a folder, 0 an account"),
     (LOCAL_DIR, "where the EC2 in a folder keeps its state"),
     (CACHE, "what can be made again [~/.cache/xdrive]"),
@@ -37,6 +39,7 @@ pub const ALL: [(&str, &str); 9] = [
     ),
     (DOCKER_AUTH_CONFIG, "such logins, which outrank those there"),
     (NOTIFY, "who is notified of runs (--notify)"),
+    (RUN, "the run in which this is, which tend leaves alone"),
     (PAGER, "shows topics and long help [less]"),
 ];
 

@@ -300,6 +300,11 @@ pub fn since(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &PASTS, "output is shown since")
 }
 
+/// Parses how long a tender goes on without any wanted run.
+pub fn idle(text: &str) -> Result<Duration, Invalid> {
+    within(time(text)?, &PASTS, "nothing is wanted for")
+}
+
 /// Parses the interval between checkpoints.
 pub(super) fn checkpoint(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &CHECKPOINTS, "checkpoints are apart")

@@ -20,6 +20,12 @@ pub(super) fn hourly_cost_beside_price(size: GibiBytes, speed: Speed) -> f64 {
     ADDRESS_DOLLARS + month / HOURS_A_MONTH
 }
 
+/// The cost of a day in US dollars, about, of an instance with this price an hour and a drive of `size` and
+/// `speed`.
+pub(crate) fn daily_cost(hourly_price: f64, size: GibiBytes, speed: Speed) -> f64 {
+    24.0 * (hourly_price + hourly_cost_beside_price(size, speed))
+}
+
 /// The cost of an instance beside its own price, as the end of a sentence.
 pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
     format!(

@@ -5,6 +5,8 @@
 //! It is there before the shell or command begins, and as long as the session lasts. Nothing of it
 //! is on the drive: what has to be written is on the container's tmpfs.
 
+use std::collections::BTreeSet;
+
 use anyhow::anyhow;
 
 use super::container::ContainerSession;
@@ -94,6 +96,10 @@ pub(super) async fn bring(
         for (name, value) in &cloud.inside {
             variables.set_missing(name, value);
         }
+        let addresses = [instance.address, instance.private].into_iter().flatten();
+        let addresses: BTreeSet<String> = addresses.map(|it| it.to_string()).collect();
+        let addresses: Vec<String> = addresses.into_iter().collect();
+        variables.set_missing("XDRIVE_ADDRESSES", &addresses.join(" "));
     }
     let is_empty = variables.is_empty();
     if let Some(config) = &inside.container.git {

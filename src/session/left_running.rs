@@ -21,7 +21,8 @@ impl Session {
         } else {
             let tended = if self.request.is_tried() {
                 format!(
-                    "\n  {command} tend  begins it again if EC2 takes the instance, wherever that runs"
+                    "\n  {command} tend  begins it again if EC2 takes the instance, wherever that runs; \
+                     --away: on a tiny instance of its own"
                 )
             } else {
                 String::new()

@@ -104,7 +104,7 @@ fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
     assert!(!licences.contains("\n  proptest "), "it is the tests' only");
 }
 
-/// The minor version of the C library of Debian 12, which is 2.36.
+/// The minor version of the C library of Debian 12, which is 2.36. What is linked to it needs 2.34.
 const GLIBC: u32 = 36;
 
 #[test]
