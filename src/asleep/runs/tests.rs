@@ -68,7 +68,7 @@ fn an_output_has_its_place_and_no_more_than_a_record_keeps() {
             leave(root, "2b", &record(10, [7, 9]), [None, None]);
             // What former tries on its host wrote is theirs.
             let later = record(10, [50, 4]).replace("\"since\"", "\"first\": [46, 0], \"since\"");
-            leave(root, "3c", &later, [Some(b"ends"), Some(b"ends")]);
+            leave(root, "4d", &later, [Some(b"ends"), Some(b"ends")]);
         },
         "",
     )
@@ -79,7 +79,7 @@ fn an_output_has_its_place_and_no_more_than_a_record_keeps() {
     assert_eq!(found[0].place, 5_000_000 - TAIL);
     assert_eq!(found[0].bytes, long[3..]);
     assert_eq!((found[1].place, &*found[1].bytes), (0, &b"ends"[..]));
-    let found = outputs(&fs, &id("3c")).unwrap().remove(0);
+    let found = outputs(&fs, &id("4d")).unwrap().remove(0);
     assert_eq!((found[0].place, found[1].place), (0, 0));
     // Its outputs were not kept, and both are missing up to their ends.
     let found = outputs(&fs, &id("2b")).unwrap().remove(0);

@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::sleep;
-use xdrive::commands::policy::of_results;
-use xdrive::ec2::Partition;
 use xdrive::host::container::CommandId;
 use xdrive::host::runs::{Attempt, CommandOrder, Retry, Run};
 use xdrive::host::tries::{Notify, Results, TriedCommand};
@@ -27,8 +24,6 @@ const PLACE: &str = "s3://results-of-runs/demo";
 /// The AWS CLI of a caller of moto.
 struct Cli<'a> {
     moto: &'a Moto,
-    /// The caller's access key and its secret.
-    key: [String; 2],
     /// Where its program is.
     programs: PathBuf,
 }
@@ -37,20 +32,18 @@ impl<'a> Cli<'a> {
     fn new(moto: &'a Moto) -> Self {
         Self {
             moto,
-            key: ["AKIAIOSFODNN7EXAMPLE", "secret"].map(str::to_owned),
             programs: python("awscli").parent().unwrap().to_owned(),
         }
     }
 
     fn output(&self, mut command: Command) -> Output {
         let path = format!("{}:{PATH}", self.programs.display());
-        let [key, secret] = &self.key;
         command
             .env("PATH", path)
             .env("HOME", self.moto.home())
             .env("AWS_ENDPOINT_URL", self.moto.url())
-            .env("AWS_ACCESS_KEY_ID", key)
-            .env("AWS_SECRET_ACCESS_KEY", secret)
+            .env("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
             .env("AWS_DEFAULT_REGION", "us-east-1")
             .output()
             .unwrap()
@@ -121,16 +114,15 @@ fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
     assert_eq!(listed().lines().count(), 3);
 
     // Whatever the AWS CLI did, a link is none that can be opened, and the folder itself is no link.
-    let own = work.join("bin");
-    fs::create_dir(&own).unwrap();
+    let own = TempDir::new().unwrap();
     let reader = "#!/bin/sh\ncat \"$5link\" \"$5folder/hostname\" && exit 9\n\
                   touch \"$5new\" && exit 8\ncat \"$5epoch 1/weights\"\n";
-    let program = own.join("aws");
+    let program = own.path().join("aws");
     fs::write(&program, reader).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let reader = Cli {
-        programs: own,
-        ..Cli::new(&moto)
+        programs: own.path().to_owned(),
+        moto: &moto,
     };
     let read = reader.sync(work);
     assert_eq!(read.stdout, b"w", "{read:?}");
@@ -146,49 +138,6 @@ fn results_go_to_s3_and_no_link_that_a_container_made_is_followed() {
         "{why}"
     );
     assert_eq!(listed().lines().count(), 3);
-}
-
-#[test]
-#[ignore = "needs root (mounts)"]
-fn the_printed_policy_is_enough_for_results_and_for_nothing_beside_them() {
-    let moto = Moto::start_with_policies(4);
-    let root = Cli::new(&moto);
-    let user = ["--user-name", "run"];
-    let iam = |words: &[&str]| root.text(&[&["iam"], words, &user].concat());
-    root.text(&["s3", "mb", "s3://results-of-runs"]);
-    iam(&["create-user"]);
-    let place = PLACE.parse().unwrap();
-    let policy = of_results(Partition::default(), &place).to_string();
-    let name = ["--policy-name", "results", "--policy-document", &policy];
-    iam(&[&["put-user-policy"], &name[..]].concat());
-    let made: Value = serde_json::from_str(&iam(&["create-access-key"])).unwrap();
-    let part = |name: &str| made["AccessKey"][name].as_str().unwrap().to_owned();
-    let run = Cli {
-        key: [part("AccessKeyId"), part("SecretAccessKey")],
-        ..Cli::new(&moto)
-    };
-    let folder = TempDir::new().unwrap();
-    let results = folder.path().join("results");
-    fs::create_dir(&results).unwrap();
-    let file = results.join("loss.csv");
-    fs::write(&file, "0.5\n").unwrap();
-    let synced = run.sync(folder.path());
-    assert!(synced.status.success(), "{synced:?}");
-    let there = format!("{PLACE}/loss.csv");
-    let file = file.to_str().unwrap();
-    for refused in [
-        &["cp", file, "s3://results-of-runs/other/loss.csv"][..],
-        &["cp", &there, "-"],
-        &["rm", &there],
-    ] {
-        let refused = run.run(&[&["s3"], refused].concat());
-        assert!(!refused.status.success(), "{refused:?}");
-        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(
-            why.contains("AccessDenied") || why.contains("Forbidden"),
-            "{why}"
-        );
-    }
 }
 
 /// Begins try `number` of a command by an order of its own. Returns its id.

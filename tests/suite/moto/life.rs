@@ -13,7 +13,7 @@ use xdrive::ids::{Generation, InstanceId, SessionId, SnapshotId, VolumeId};
 use xdrive::local::{Local, Settings};
 
 use super::server::{against_moto, ask};
-use super::verbs::ended;
+use super::verbs::run_xdrive;
 use crate::folder::Folder;
 use harness::DEADLINE;
 use harness::simulation::host::{PaperHosts, wanted};
@@ -102,16 +102,14 @@ fn a_tender_saves_what_a_lost_host_left_against_moto() {
         let hidden = Arc::new(Mutex::new(Hidden::default()));
         let (_, host, volume) = ready(&ec2, 1, &hidden, None).await;
         ec2.tag(volume.as_str(), &run().tags()).await.unwrap();
-        ask(
-            "ec2",
-            &format!("TerminateInstances&InstanceId.1={host}&Version=2016-11-15"),
-        );
-        // moto leaves it attached to what has ended; EC2 does not.
-        ask(
-            "ec2",
-            &format!("DetachVolume&VolumeId={volume}&Version=2016-11-15"),
-        );
-        let tended = ended(&["tend", "--once"]);
+        // In this order: moto leaves it attached to what has ended, where EC2 detaches it.
+        for call in [
+            format!("DetachVolume&VolumeId={volume}"),
+            format!("TerminateInstances&InstanceId.1={host}"),
+        ] {
+            ask("ec2", &format!("{call}&Version=2016-11-15"));
+        }
+        let tended = run_xdrive(&["tend", "--once"]);
         assert_eq!(tended.0, 75, "{tended:?}");
         let (instances, volumes, snapshots) = ec2.everything().await.unwrap();
         assert!(

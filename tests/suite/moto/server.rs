@@ -49,12 +49,6 @@ impl Moto {
         Self::start_with(&[("MOTO_ENABLE_AMI_VALIDATION", "true")])
     }
 
-    /// Starts one that evaluates policies after so many calls.
-    pub(crate) fn start_with_policies(after: usize) -> Self {
-        let after = after.to_string();
-        Self::start_with(&[("INITIAL_NO_AUTH_ACTION_COUNT", &after)])
-    }
-
     fn start_with(settings: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut child = Command::new(python("moto.server"))

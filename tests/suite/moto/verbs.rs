@@ -10,7 +10,7 @@ use harness::cloud::{tags, volume_order};
 use harness::evidence::may_delete;
 
 /// Runs xdrive where this process's environment points to: its exit code, and what it printed, both ways.
-pub(super) fn ended(words: &[&str]) -> (i32, String) {
+pub(super) fn run_xdrive(words: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xdrive"));
     let output = command.args(words).output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
@@ -20,7 +20,7 @@ pub(super) fn ended(words: &[&str]) -> (i32, String) {
 
 /// The same of one that succeeds: what it printed.
 fn xdrive(words: &[&str]) -> String {
-    let (code, printed) = ended(words);
+    let (code, printed) = run_xdrive(words);
     assert_eq!(code, 0, "{words:?}: {printed}");
     printed
 }
