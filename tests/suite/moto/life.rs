@@ -104,7 +104,7 @@ fn a_tender_saves_what_a_lost_host_left_against_moto() {
         ec2.tag(volume.as_str(), &run().tags()).await.unwrap();
         // In this order: moto leaves it attached to what has ended, where EC2 detaches it.
         for call in [
-            format!("DetachVolume&VolumeId={volume}"),
+            format!("DetachVolume&VolumeId={volume}&InstanceId={host}"),
             format!("TerminateInstances&InstanceId.1={host}"),
         ] {
             ask("ec2", &format!("{call}&Version=2016-11-15"));

@@ -60,9 +60,12 @@ fn a_run_whose_order_cannot_be_read_waits_without_an_instance_and_is_listed() {
     let newer = fs::read_to_string(&order).unwrap();
     assert!(newer.contains("\"version\":1"), "{newer}");
     let newer = newer.replace("\"version\":1", "\"version\":1000000");
-    let mut file = fs::File::create(&order).unwrap();
-    file.write_all(newer.as_bytes()).unwrap();
-    file.sync_all().unwrap();
+    {
+        // Closed at once: who holds it open keeps the drive mounted.
+        let mut file = fs::File::create(&order).unwrap();
+        file.write_all(newer.as_bytes()).unwrap();
+        file.sync_all().unwrap();
+    }
     save_by_a_visit(&site);
     let listed = site.run(&["list", "demo"]);
     listed.is(0).prints(&format!(
