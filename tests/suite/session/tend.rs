@@ -1,6 +1,5 @@
 //! Runs that go on with every laptop gone: `run -d --restart`, and `tend` on another machine.
 
-mod away;
 mod others;
 mod wide;
 

@@ -1,3 +1,5 @@
+mod away;
+
 use std::time::Duration;
 
 use xdrive::local::Fault;

@@ -6,9 +6,9 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::super::site::{SESSION, Site};
-use super::{counting, is_gone, only_run, start};
+use super::super::{counting, is_gone, only_run, start};
 use crate::session::json::document;
+use crate::session::site::{SESSION, Site};
 use harness::home::program;
 use harness::{eventually_within, image_with};
 
