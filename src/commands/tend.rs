@@ -57,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     pub once: bool,
 
-    /// Also the drives of this caller, such as arn:aws:iam::111122223333:user/ada; may be given again.
+    /// Also the drives of this caller, such as `arn:aws:iam::111122223333:user/ada`; may be given again.
     ///
     /// They stay that caller's, and what is launched for them.
     #[arg(long, value_name = "ARN")]
