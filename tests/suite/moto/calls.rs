@@ -313,9 +313,10 @@ impl Cloud {
         let block = self.ec2.snapshot_block(&snapshot.id, 0).await;
         self.differ(
             &kind(&block),
-            (&Some(Kind::Ambiguous), &None),
+            (&Some(Kind::Invalid), &None),
             Who::Folder,
-            "moto has no EBS direct APIs (EBS direct APIs reference, ListSnapshotBlocks)",
+            "moto has no EBS direct APIs (EBS direct APIs reference, ListSnapshotBlocks), and the proxy \
+             before it says so at once",
         );
     }
 
