@@ -85,7 +85,7 @@ fn a_run_whose_order_cannot_be_read_waits_without_an_instance_and_is_listed() {
         "{run}"
     );
     site.run(&["stop", "demo"]).is(0);
-    site.is_saved("demo", 2);
+    site.is_saved("demo", 1);
 }
 
 #[test]
