@@ -161,6 +161,12 @@ impl Cloud {
         }
     }
 
+    /// Whether the caller acts for another owner.
+    #[must_use]
+    pub fn acts_for_another(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// Refuses a local EC2 whose machine image was not built.
     pub fn check_machine(&self) -> Result<(), Failure> {
         match &self.machine {

@@ -21,7 +21,8 @@ use super::flags::Reach;
 use super::{Context, Names, files};
 use crate::cloud::Cloud;
 use crate::drive::stuck::Thing;
-use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags};
+use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags, WantedRun};
+use crate::drive::tend;
 use crate::ec2::{
     Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
 };
@@ -205,7 +206,11 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         .filter(|instance| instance.state.is_over())
         .map(|instance| instance.id.clone())
         .collect();
-    let runs = run::wanted(&volumes, &snapshots);
+    let wanted = tend::wanted(&volumes, &snapshots);
+    let runs: BTreeMap<String, WantedRun> = wanted
+        .into_iter()
+        .map(|(name, wanted)| (name.to_string(), wanted.run))
+        .collect();
     let mut drives = BTreeMap::<String, Entry>::new();
     for instance in instances {
         if instance.state == InstanceState::Terminated {

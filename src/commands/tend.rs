@@ -25,8 +25,9 @@ use super::Context;
 use super::flags::Reach;
 use crate::cloud::Cloud;
 use crate::config::{NotifyUrl, Paths, environment, quantity};
-use crate::drive::tags::{self, WantedRun};
-use crate::ec2::{Ownership, Tags};
+use crate::drive::tags::WantedRun;
+use crate::drive::tend;
+use crate::ec2::Ownership;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::opener::unless_ended;
@@ -245,21 +246,14 @@ impl Tender {
         let ec2 = &self.cloud.ec2;
         let caller = ec2.owner().await?;
         let (_, volumes, snapshots) = ec2.everything().await?;
-        let mut parts: BTreeMap<DriveName, Vec<&Tags>> = BTreeMap::new();
-        let all = volumes.iter().map(|it| &it.tags);
-        for tags in all.chain(snapshots.iter().map(|it| &it.tags)) {
-            if let Some(name) = tags::drive(tags) {
-                parts.entry(name).or_default().push(tags);
-            }
-        }
         // The run that this tender itself is.
         let own = environment::value(environment::RUN);
         let is_meant = |name: &DriveName| self.args.drive.as_ref().is_none_or(|it| it == name);
-        let wanted = parts.into_iter().filter_map(|(name, parts)| {
-            let is_other = |run: &WantedRun| own.as_deref() != Some(OsStr::new(run.id.as_str()));
-            WantedRun::of_drive(&parts).filter(|run| is_meant(&name) && is_other(run))?;
-            let (_, newest) = tags::newest(parts.iter(), |tags| tags)?;
-            let cloud = self.cloud_of(tags::owner(newest), &caller)?;
+        let is_other = |run: &WantedRun| own.as_deref() != Some(OsStr::new(run.id.as_str()));
+        let all = tend::wanted(&volumes, &snapshots).into_iter();
+        let wanted = all.filter(|(name, wanted)| is_meant(name) && is_other(&wanted.run));
+        let wanted = wanted.filter_map(|(name, wanted)| {
+            let cloud = self.cloud_of(wanted.owner, &caller)?;
             Some((name, cloud))
         });
         Ok(wanted.collect())

@@ -1,10 +1,15 @@
 //! What follows for a run whose host is gone, and on a host that has its drive. Pure functions of what EC2
 //! and the drive have of it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
-use super::tags::RunState;
+use super::reconcile::is_left;
+use super::tags::{self, RunState, WantedRun};
+use crate::ec2::{Snapshot, Tags, Volume};
 use crate::host::runs::Run;
+use crate::ids::DriveName;
 
 /// The reason of an instance that a caller of EC2 ended (EC2 API reference, *`StateReason`*).
 const BY_CALLER: &str = "Client.UserInitiatedShutdown";
@@ -12,6 +17,38 @@ const BY_CALLER: &str = "Client.UserInitiatedShutdown";
 /// The prefix of the state reason of an instance that EC2 ended. For one that a caller or its own
 /// system ended it is `Client.` (likewise).
 pub const BY_EC2: &str = "Server.";
+
+/// The run of a drive that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    /// The run.
+    pub run: WantedRun,
+    /// The owner of the drive's newest part; empty if that has none.
+    pub owner: &'a str,
+}
+
+/// The runs that are wanted of the drives with these parts.
+#[must_use]
+pub fn wanted<'a>(
+    volumes: &'a [Volume],
+    snapshots: &'a [Snapshot],
+) -> BTreeMap<DriveName, Wanted<'a>> {
+    let mut parts: BTreeMap<DriveName, Vec<&Tags>> = BTreeMap::new();
+    let left = volumes.iter().filter(|volume| is_left(volume));
+    let all = left.map(|volume| &volume.tags);
+    for tags in all.chain(snapshots.iter().map(|snapshot| &snapshot.tags)) {
+        if let Some(name) = tags::drive(tags) {
+            parts.entry(name).or_default().push(tags);
+        }
+    }
+    let runs = parts.into_iter().filter_map(|(name, parts)| {
+        let run = WantedRun::of_drive(&parts)?;
+        let (_, newest) = tags::newest(parts.into_iter(), |tags| tags)?;
+        let owner = tags::owner(newest);
+        Some((name, Wanted { run, owner }))
+    });
+    runs.collect()
+}
 
 /// What follows for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

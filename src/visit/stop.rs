@@ -1,5 +1,7 @@
 //! `stop`: saves a drive, from anywhere and even while it is in use.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use serde::Serialize;
 
@@ -57,7 +59,11 @@ async fn hung_host(drive: &Drive) -> Result<Option<InstanceId>, Failure> {
     };
     let cloud = &drive.cloud;
     let since = cloud.ec2.impaired_since(&host.id).await?;
-    let failing = since.map(|since| cloud.clock.now().duration_since(since).unsigned_abs());
+    // One that fails from later than now on has just failed: the clocks differ.
+    let failing = since.map(|since| {
+        let failing = cloud.clock.now().duration_since(since);
+        Duration::try_from(failing).unwrap_or_default()
+    });
     if failing.is_some_and(|failing| failing >= HUNG) {
         return Ok(Some(host.id.clone()));
     }

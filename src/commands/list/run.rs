@@ -1,14 +1,10 @@
 //! The run of a drive that is begun again where its host is lost, as the list has it.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::commands::tend::{tended, waiting};
-use crate::drive::reconcile::is_left;
-use crate::drive::tags::{self, WantedRun};
-use crate::ec2::{Snapshot, Tags, Volume};
+use crate::drive::tags::WantedRun;
 
 /// A run that is wanted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,21 +50,4 @@ impl WantedRow {
             line,
         }
     }
-}
-
-/// The runs that are wanted of the drives with these parts, by the names of the drives.
-pub(super) fn wanted(volumes: &[Volume], snapshots: &[Snapshot]) -> BTreeMap<String, WantedRun> {
-    let mut parts: BTreeMap<&String, Vec<&Tags>> = BTreeMap::new();
-    let left = volumes.iter().filter(|volume| is_left(volume));
-    let all = left.map(|volume| &volume.tags);
-    for tags in all.chain(snapshots.iter().map(|snapshot| &snapshot.tags)) {
-        if let Some(drive) = tags.get(tags::DRIVE) {
-            parts.entry(drive).or_default().push(tags);
-        }
-    }
-    let runs = parts.into_iter().filter_map(|(drive, parts)| {
-        let run = WantedRun::of_drive(&parts)?;
-        Some((drive.clone(), run))
-    });
-    runs.collect()
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp};
@@ -61,7 +62,7 @@ impl TendedDrive {
             let _ = drive.mark_tended(&run.id, run.told).await;
         }
         let done = if let Some(host) = drive.facts.host.clone() {
-            self.take_checkpoint(&run, &host, now).await;
+            self.take_checkpoint(&drive, &run, &host, now).await;
             Ok(())
         } else {
             self.go_on(&drive, &run).await
@@ -106,29 +107,34 @@ impl TendedDrive {
 
     fn opening(&self) -> Opening {
         Opening {
-            // Whose drives are tended was decided before.
-            shared: true,
+            shared: self.cloud.acts_for_another(),
             is_one_of_many: true,
             ..Opening::new(whole(self.name.clone()))
         }
     }
 
     /// Takes a checkpoint of a drive that is up on `host`, if its run is to have them and one is due.
-    async fn take_checkpoint(&self, run: &WantedRun, host: &Instance, now: Timestamp) {
+    async fn take_checkpoint(
+        &self,
+        drive: &Drive,
+        run: &WantedRun,
+        host: &Instance,
+        now: Timestamp,
+    ) {
         let launch = run.launch.parse::<LaunchOptions>().ok();
         let Some(interval) = launch.and_then(|launch| launch.checkpoint) else {
             return;
         };
-        let Ok(drive) = self.open().await else {
-            return;
-        };
         let started = drive.facts.snapshots.iter().map(|it| it.started);
         let last = started.fold(host.launched, Timestamp::max);
-        if now.duration_since(last).unsigned_abs() < interval {
+        // One that begins later than now has just begun: the clocks differ.
+        let since = Duration::try_from(now.duration_since(last)).unwrap_or_default();
+        if since < interval {
             return;
         }
-        let report = drive.report.clone();
-        if let Err(failure) = visit::checkpoint(drive, self.visitor.clone()).await {
+        let taken = async { visit::checkpoint(self.open().await?, self.visitor.clone()).await };
+        if let Err(failure) = taken.await {
+            let report = &drive.report;
             report.print(&format!("no checkpoint: {:#}", failure.error));
         }
     }
@@ -215,7 +221,7 @@ impl TendedDrive {
         // The container stays as it is.
         options.places = Places::default();
         options.reach = self.visitor.reach.clone();
-        options.config.shared = true;
+        options.config.shared = self.cloud.acts_for_another();
         options.config.no_join = true;
         options.config.no_jupyter = true;
         options.config.agent = false;
