@@ -242,6 +242,28 @@ fn an_instance_of_nobodys_is_not_joined_for_a_drive_that_has_an_owner() {
 }
 
 #[test]
+fn an_instance_of_nobodys_is_not_looked_after_for_a_run_whose_drive_has_an_owner() {
+    let site = paper();
+    with_snapshot(
+        &site,
+        &[
+            ("xdrive:run", "1f00c2"),
+            ("xdrive:run-state", "wanted"),
+            ("xdrive:run-launch", ""),
+            ("xdrive:run-until", "2999-01-01T00:00:00Z"),
+        ],
+    );
+    let order = LaunchOrder {
+        tags: cloud::tags(&[("xdrive:drive", "demo")]),
+        ..cloud::launch_order("nobody's")
+    };
+    in_the_cloud(&site, async |ec2| ec2.launch(&order).await.unwrap());
+    site.run(&["tend", "--once"])
+        .is(75)
+        .reports("has no owner, and the drive has one");
+}
+
+#[test]
 fn a_tag_that_is_no_drives_name_is_not_completed_and_in_no_hint() {
     let site = paper();
     let evil = "demo$(touch x);id";
