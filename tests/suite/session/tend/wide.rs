@@ -1,4 +1,5 @@
 mod away;
+mod lagging;
 
 use std::time::Duration;
 
