@@ -36,3 +36,4 @@ pub(crate) use outcome::run_failure;
 pub(crate) use progress::{ProgressPrinter, describe_step, waiting};
 pub(crate) use prompt::{ask, ask_name, can_ask, or_interrupted, unless_ended};
 pub(crate) use room::Growth;
+pub(crate) use wanted::no_order;

@@ -50,7 +50,6 @@ pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
 pub use examine::Examination;
 pub use request::{Again, Idle, Named, Request, Task};
-pub(crate) use tries::no_order;
 
 use leave::Parting;
 use ready::Led;

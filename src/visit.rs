@@ -3,6 +3,7 @@
 //! A visit launches, mounts and starts nothing. What it looks at of a drive that is asleep is read from
 //! a snapshot, without a host or a key. `stop`, `gc` and the end of a scratch drive close what is there.
 
+mod again;
 mod checkpoint;
 mod containers;
 mod copy;
@@ -21,6 +22,7 @@ mod visitor;
 pub(crate) use crate::host::on_record::{ContainerState, OnRecord};
 pub(crate) use crate::host::ports::Listener;
 pub(crate) use crate::host::sftp::{Attributes, Entry, Kind};
+pub(crate) use again::{LastRun, last_run};
 pub(crate) use checkpoint::checkpoint;
 pub(crate) use containers::{Containers, list_containers, remove_container};
 pub(crate) use copy::copy;

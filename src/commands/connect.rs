@@ -21,7 +21,7 @@ pub(crate) fn escapes() -> String {
 }
 
 /// `xdrive connect`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// The drive: letters, digits, `.`, `_`, `-`.
     ///

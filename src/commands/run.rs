@@ -1,15 +1,19 @@
 //! `xdrive run`: a command that needs no session to go on.
 
-use std::num::NonZeroU8;
+mod again;
+mod ordered;
+
 use std::time::Duration;
 
 use anyhow::anyhow;
 
 use super::{Context, connect};
+use crate::config::NotifyUrl;
 use crate::config::launch::LaunchOptions;
-use crate::config::{NotifyUrl, S3Prefix, quantity};
 use crate::failure::{Exit, Failure};
 use crate::session::{Request, Results, Retry, Task};
+
+pub use ordered::Ordered;
 
 /// How long a run may take by default.
 const MAX: Duration = Duration::from_hours(24);
@@ -36,81 +40,22 @@ pub struct Args {
     #[arg(short, long, help_heading = None)]
     pub detach: bool,
 
-    /// How long it may take, such as 24h or 3d.
+    /// Begin the order of the last run once more, as a new run.
     ///
-    /// Then it gets SIGTERM, --notice later SIGKILL, and its exit code is 124; 60 days at most
-    /// [default: 24h]. All its tries share the time.
+    /// Of one that is over: CMD, --max, --notice, --restart, --retry, --results and --notify are those
+    /// of its order on the drive; the launch options, those of one with --restart, in the drive's tags.
+    /// What is typed beside it outranks both.
     #[arg(
         long,
-        value_name = "TIME",
-        value_parser = quantity::limit,
+        conflicts_with_all = ["command", "no_terminal", "dry_run", "from"],
         hide_short_help = true,
         help_heading = None
     )]
-    pub max: Option<Duration>,
+    pub again: bool,
 
-    /// Start it again on another instance if it loses its own.
-    ///
-    /// If EC2 took the instance and the command did not end with 0. The command has no input;
-    /// `XDRIVE_TRY` in its environment is the number of the try. This computer starts it again, or, once
-    /// it has left, wherever `xdrive tend` runs.
-    #[arg(long, hide_short_help = true, help_heading = None)]
-    pub restart: bool,
-
-    /// How often to start it again at most [default: 3; with -d 1000].
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "restart",
-        value_parser = quantity::tries,
-        hide_short_help = true,
-        help_heading = None
-    )]
-    pub tries: Option<u32>,
-
-    /// How often to start it again after it failed, on the same instance.
-    ///
-    /// A minute later, and twice as long each time, 15 minutes at most. Three tries in a row that fail
-    /// within 10 minutes each end the run.
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "restart",
-        value_parser = quantity::tries,
-        hide_short_help = true,
-        help_heading = None
-    )]
-    pub retry: Option<u32>,
-
-    /// The exit codes after which --retry starts it again [default: all but 0 and 130, Ctrl-C's].
-    #[arg(
-        long,
-        value_name = "CODES",
-        requires = "retry",
-        value_delimiter = ',',
-        value_parser = str::parse::<NonZeroU8>,
-        hide_short_help = true,
-        help_heading = None
-    )]
-    pub retry_on: Vec<NonZeroU8>,
-
-    /// Bring what is in /work/results to this place in S3, at the end and every --results-every.
-    ///
-    /// By the AWS CLI on the instance, under its own role (`--instance-profile`): `xdrive policy --results`
-    /// prints what that needs. Nothing is deleted there. A sync that fails does not fail the run.
-    #[arg(long, value_name = "s3://BUCKET/PREFIX", hide_short_help = true, help_heading = None)]
-    pub results: Option<S3Prefix>,
-
-    /// How often, such as 10m [default: 10m].
-    #[arg(
-        long,
-        value_name = "TIME",
-        requires = "results",
-        value_parser = quantity::results_every,
-        hide_short_help = true,
-        help_heading = None
-    )]
-    pub results_every: Option<Duration>,
+    /// What an order may have.
+    #[command(flatten)]
+    pub order: Ordered,
 
     /// Post a word to this address when it ends, is ended, or goes on elsewhere.
     ///
@@ -130,7 +75,7 @@ pub struct Args {
 }
 
 /// Runs the command, or starts it. Returns the exit code.
-pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+pub(crate) fn run(mut args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
     let flags = [
         ("-A", args.session.config.agent),
@@ -145,7 +90,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let hint = "xdrive connect NAME --discard -- CMD… runs one whose changes are discarded";
         return Err(Failure::new(Exit::Usage, why).hint(hint));
     }
-    let request = connect::request(args.session, &paths)?;
+    let mut request = connect::request(args.session.clone(), &paths)?;
     if request.options.config.terminal {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!(
@@ -154,7 +99,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         );
         return Err(Failure::new(Exit::Usage, anyhow!("a run has no terminal")).hint(hint));
     }
-    if request.command.is_empty() {
+    if args.again && request.fork_of.is_some() {
+        let why = anyhow!("--again is for the last run of a drive, not for NAME@N");
+        return Err(Failure::new(Exit::Usage, why));
+    }
+    if request.command.is_empty() && !args.again {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!("{command} run {} -d -- CMD…", request.place());
         return Err(Failure::new(Exit::Usage, anyhow!("there is no command to run")).hint(hint));
@@ -163,12 +112,20 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let why = anyhow!("{flag} is this computer's part, and with -d it leaves at once");
         return Err(Failure::new(Exit::Usage, why).hint("without -d it stays"));
     }
-    if args.results.is_some() && request.options.launch.instance_profile.is_none() {
+    if args.again {
+        let typed = again::Typed {
+            config: &args.session.config,
+            is_detached: args.detach,
+        };
+        again::begin_with(typed, &mut args.order, &mut request, &paths, context)?;
+    }
+    let order = args.order;
+    if order.results.is_some() && request.options.launch.instance_profile.is_none() {
         let why = anyhow!("--results needs a role for the instance: --instance-profile");
         let hint = "xdrive policy --results s3://BUCKET/PREFIX prints what that role needs";
         return Err(Failure::new(Exit::Usage, why).hint(hint));
     }
-    if args.restart && args.detach {
+    if order.restart && args.detach {
         check_left(&request)?;
     }
     let mut options = request.options;
@@ -182,18 +139,18 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let request = Request {
         options,
         task: Task::Run {
-            limit: args.max.unwrap_or(MAX),
+            limit: order.max.unwrap_or(MAX),
             is_detached: args.detach,
-            tries: args.restart.then(|| args.tries.unwrap_or(default)),
+            tries: order.restart.then(|| order.tries.unwrap_or(default)),
         },
         notify: NotifyUrl::choose(args.notify)?,
-        results: args.results.map(|place| Results {
+        results: order.results.map(|place| Results {
             url: place.to_string(),
-            every: args.results_every.unwrap_or(RESULTS).as_secs(),
+            every: order.results_every.unwrap_or(RESULTS).as_secs(),
         }),
         retry: Retry {
-            times: args.retry.unwrap_or(0),
-            codes: args.retry_on,
+            times: order.retry.unwrap_or(0),
+            codes: order.retry_on,
         },
         ..request
     };

@@ -233,6 +233,31 @@ impl FromStr for LaunchOptions {
 }
 
 impl LaunchOptions {
+    /// Lays these options over `other`, each by itself: as flags lie over the configuration.
+    #[must_use]
+    pub fn over(self, other: Self) -> Self {
+        let has_types = |it: &Option<Requirements>| matches!(it, Some(Requirements::Types(_)));
+        // The free tier replaces types, and types the free tier.
+        let is_free = self.is_free || (other.is_free && !has_types(&self.requirements));
+        let others = Some(other.requirements).filter(|it| !(self.is_free && has_types(it)));
+        Self {
+            requirements: self.requirements.or(others.flatten()),
+            arch: self.arch.or(other.arch),
+            market: self.market.or(other.market),
+            fallback: self.fallback.or(other.fallback),
+            max_price: self.max_price.or(other.max_price),
+            is_free,
+            ami: self.ami.or(other.ami),
+            leave_zone: self.leave_zone || other.leave_zone,
+            subnet: self.subnet.or(other.subnet),
+            instance_profile: self.instance_profile.or(other.instance_profile),
+            size: self.size.or(other.size),
+            speed: self.speed.or(other.speed),
+            notice: self.notice.or(other.notice),
+            checkpoint: self.checkpoint.or(other.checkpoint),
+        }
+    }
+
     /// Sets the option that the line calls `key`.
     fn set(&mut self, key: &str, value: &str) -> Result<(), InvalidLine> {
         match key {
@@ -429,5 +454,23 @@ mod tests {
         assert_eq!("".parse(), Ok(LaunchOptions::default()));
         let line = "type=cpus=4,gpus=1 arch=any market=spot notice=45s checkpoint=30m";
         assert_eq!(line.parse::<LaunchOptions>().unwrap().to_string(), line);
+    }
+
+    #[test]
+    fn options_lie_over_others_as_flags_over_the_configuration() {
+        let over = |these: &str, others: &str| {
+            let read = |line: &str| line.parse::<LaunchOptions>().unwrap();
+            read(these).over(read(others)).to_string()
+        };
+        let other = "type=m5.large market=spot max_price=0.5 leave_zone=true iops=4000 notice=7s";
+        assert_eq!(over("", other), other);
+        assert_eq!(over(other, "type=c5.large notice=9s"), other);
+        assert_eq!(
+            over("type=cpus=2 market=on-demand throughput=200", other),
+            "type=cpus=2 market=on-demand max_price=0.5 leave_zone=true throughput=200 iops=4000 \
+             notice=7s"
+        );
+        assert_eq!(over("free=true", "type=m5.large"), "free=true");
+        assert_eq!(over("type=m5.large", "free=true"), "type=m5.large");
     }
 }

@@ -180,6 +180,14 @@ values! {
     Checkpoint(Duration), checkpoint;
 }
 
+impl Spool {
+    /// So many `bytes`, or the nearest amount that may be kept.
+    #[must_use]
+    pub fn nearest(bytes: u64) -> Self {
+        Self(bytes.clamp(*SPOOLS.start(), *SPOOLS.end()))
+    }
+}
+
 /// Parses a drive's size, in GiB.
 pub(super) fn size(text: &str) -> Result<u32, Invalid> {
     gibibytes(text, &SIZES, "a drive's size")

@@ -116,6 +116,11 @@ impl Variables {
         Ok(true)
     }
 
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+
     /// Sets a variable, in place of what was asked for.
     pub fn set(&mut self, name: &str, value: &str) {
         self.0.insert(name.to_owned(), value.to_owned());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::closing;
 use super::runs::Retry;
 
 /// The version of the orders that this xdrive writes, and the last that it reads.
@@ -23,6 +24,12 @@ pub struct TriedCommand {
     pub kept: u64,
     /// How often it may be begun again where its host was lost.
     pub tries: u32,
+    /// How long it may take, in seconds; none in what an earlier version wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// What it had of the computer that began it.
+    #[serde(default)]
+    pub along: Along,
     /// How it is begun again after a failure of its own.
     #[serde(default)]
     pub retry: Retry,
@@ -48,6 +55,37 @@ impl std::fmt::Debug for Notify {
         f.debug_struct("Notify")
             .field("drive", &self.drive)
             .finish_non_exhaustive()
+    }
+}
+
+/// What a command had of the computer that began it. The drive has the names alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Along {
+    /// The names of variables.
+    pub variables: Vec<String>,
+    /// Whether its SSH agent was forwarded.
+    pub agent: bool,
+    /// Whether its AWS credentials were.
+    pub aws: bool,
+}
+
+impl Along {
+    /// The flags that bring along again what `given` has not. A name that could be read as another flag
+    /// stays unsaid: whoever may write on the drive may have made it up.
+    #[must_use]
+    pub fn missing_in(&self, given: &Self) -> Vec<String> {
+        let is_name = |name: &str| {
+            let mut bytes = name.bytes();
+            let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+            bytes.next().is_some_and(is_letter)
+                && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+        };
+        let names = self.variables.iter().filter(|name| is_name(name));
+        let missing = names.filter(|name| !given.variables.contains(name));
+        let flags = missing.map(|name| format!("-e {name}"));
+        let agent = (self.agent && !given.agent).then(|| "-A".to_owned());
+        let aws = (self.aws && !given.aws).then(|| "--aws".to_owned());
+        flags.chain(agent).chain(aws).collect()
     }
 }
 
@@ -89,6 +127,8 @@ impl TriedCommand {
             notice: notice.as_secs(),
             kept,
             tries: 0,
+            limit: None,
+            along: Along::default(),
             retry: Retry::default(),
             results: None,
             notify: None,
@@ -98,13 +138,16 @@ impl TriedCommand {
     /// How long the command may take to end when its instance is taken.
     #[must_use]
     pub fn notice(&self) -> Duration {
-        Duration::from_secs(self.notice)
+        Duration::from_secs(self.notice).clamp(closing::SHORTEST, closing::LONGEST)
     }
 
-    /// Parses an order; none if it is of a newer version, or no order.
+    /// Parses an order; none if it is of a newer version, or no order: no words, or some that nobody can
+    /// have typed.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let order: Self = serde_json::from_str(line).ok()?;
-        (order.version <= VERSION).then_some(order)
+        let has_words =
+            !order.words.is_empty() && order.words.iter().all(|word| !word.contains('\0'));
+        (order.version <= VERSION && has_words).then_some(order)
     }
 }
 
@@ -119,6 +162,11 @@ mod tests {
         let words = ["sh", "-c", "echo 'a'; echo \"b\"\n"].map(str::to_owned);
         let order = TriedCommand {
             tries: 1000,
+            limit: Some(86400),
+            along: Along {
+                variables: vec!["TOKEN".to_owned()],
+                ..Along::default()
+            },
             retry: Retry {
                 times: 2,
                 codes: vec![NonZeroU8::MAX],
@@ -142,5 +190,38 @@ mod tests {
         assert_ne!(newer, line);
         assert_eq!(TriedCommand::parse(&newer), None);
         assert_eq!(TriedCommand::parse("{}"), None);
+        for words in [&[][..], &["sh\0".to_owned()]] {
+            let order = TriedCommand::new(words, Duration::ZERO, 1);
+            let line = serde_json::to_string(&order).unwrap();
+            assert_eq!(TriedCommand::parse(&line), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_of_an_earlier_version_is_read_and_a_notice_is_one_that_may_be_given() {
+        let earlier =
+            r#"{"version":1,"words":["true"],"notice":18446744073709551615,"kept":1,"tries":2}"#;
+        let order = TriedCommand::parse(earlier).unwrap();
+        assert_eq!((order.limit, &order.along), (None, &Along::default()));
+        assert_eq!(order.notice(), closing::LONGEST);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_by_flags_and_no_name_is_another_flag() {
+        let along = |names: &[&str], aws| Along {
+            variables: names.iter().map(|name| (*name).to_owned()).collect(),
+            agent: true,
+            aws,
+        };
+        let before = along(
+            &["TOKEN", "A --instance-profile admin", "1X", "", "_b2"],
+            true,
+        );
+        assert_eq!(
+            before.missing_in(&Along::default()),
+            ["-e TOKEN", "-e _b2", "-A", "--aws"]
+        );
+        let missing = before.missing_in(&along(&["TOKEN"], false));
+        assert_eq!(missing, ["-e _b2", "--aws"]);
     }
 }

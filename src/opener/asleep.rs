@@ -8,7 +8,7 @@ use super::drive::Drive;
 use super::ending::Ending;
 use super::prompt::{or_interrupted, unless_ended};
 use crate::asleep::Asleep;
-use crate::drive::tags::{self, SnapshotKind};
+use crate::drive::tags::SnapshotKind;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::on_record::OnRecord;
@@ -88,10 +88,7 @@ impl Drive {
             return Err(Failure::new(Exit::Stuck, error).hint(hint));
         }
         if generation.is_none() {
-            let of_volumes = facts.volumes_left().map(|it| &it.tags);
-            let of_snapshots = facts.snapshots.iter().map(|it| &it.tags);
-            let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
-            let newest = newest.map(|(generation, _)| generation);
+            let newest = facts.newest_part().map(|(generation, _)| generation);
             if let Some(newest) = newest.filter(|newest| *newest > tags.generation) {
                 self.report.print(&format!(
                     "generation {newest} of {drive} is not saved yet; this is generation {}",

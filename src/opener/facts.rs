@@ -81,6 +81,13 @@ impl DriveFacts {
         self.volumes.iter().filter(|it| is_left(it))
     }
 
+    /// The generation and the tags of the drive's newest part.
+    pub(crate) fn newest_part(&self) -> Option<(Generation, &Tags)> {
+        let of_volumes = self.volumes_left().map(|it| &it.tags);
+        let of_snapshots = self.snapshots.iter().map(|it| &it.tags);
+        tags::newest(of_volumes.chain(of_snapshots), |tags| tags)
+    }
+
     /// The newest snapshot that can be read: of that generation, or of any.
     pub(crate) fn newest_readable(
         &self,

@@ -19,6 +19,19 @@ impl Drive {
         WantedRun::of_drive(&parts)
     }
 
+    /// The run that the drive's newest part names, wanted or over.
+    pub(crate) fn marked_run(&self) -> Option<WantedRun> {
+        WantedRun::read(self.facts.newest_part()?.1)
+    }
+
+    /// The failure of a run that another one, which `goes_on`, leaves no place.
+    pub(crate) fn goes_on(&self, run: &CommandId, goes_on: &str) -> Failure {
+        let (drive, xdrive) = (&self.name, &self.cloud.command);
+        let error = anyhow!("the run {} of {drive} {goes_on}", run.as_str());
+        let hint = format!("{xdrive} ps {drive} shows it, {xdrive} stop {drive} ends it");
+        Failure::new(Exit::TryAgain, error).hint(hint)
+    }
+
     /// The volume that is mounted on `host`, if it is listed.
     pub(crate) async fn mounted_volume(
         &self,
@@ -43,13 +56,7 @@ impl Drive {
         let volume = mounted.ok_or_else(|| anyhow!("the drive's volume is not listed yet"))?;
         let former = WantedRun::read(&volume.tags);
         if let Some(former) = former.filter(|it| it.state == RunState::Wanted && it.id != run.id) {
-            let (drive, xdrive) = (&self.name, &self.cloud.command);
-            let error = anyhow!(
-                "the run {} of {drive} is wanted already",
-                former.id.as_str()
-            );
-            let hint = format!("{xdrive} ps {drive} shows it, {xdrive} stop {drive} ends it");
-            return Err(Failure::new(Exit::TryAgain, error).hint(hint));
+            return Err(self.goes_on(&former.id, "is wanted already"));
         }
         let ec2 = &self.cloud.ec2;
         Ok(ec2.tag(volume.id.as_str(), &run.tags()).await?)
@@ -107,4 +114,13 @@ impl Drive {
         }
         Ok(())
     }
+}
+
+/// The failure of a run whose order is not on the drive.
+pub(crate) fn no_order(id: &CommandId) -> Failure {
+    let error = anyhow!(
+        "the drive has no order for the run {} that this xdrive can read",
+        id.as_str()
+    );
+    Failure::new(Exit::Failed, error)
 }

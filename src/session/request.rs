@@ -141,6 +141,9 @@ pub struct Request {
     pub results: Option<Results>,
     /// Who is notified of a run.
     pub notify: Option<NotifyUrl>,
+    /// The address to which its host posts by the order that is begun again, without one in `notify`.
+    /// Whoever may write on the drive may have written it: nothing is posted to it from here.
+    pub posts_to: Option<String>,
     /// A script to run on the host before that.
     pub examination: Option<Examination>,
     /// The AWS credentials that programs in the container may use.
@@ -163,6 +166,7 @@ impl Request {
             retry: Retry::default(),
             results: None,
             notify: None,
+            posts_to: None,
             examination: None,
             credentials: None,
         }
@@ -260,7 +264,7 @@ impl Request {
 
     /// Whether the host of its run does something with the run's order.
     pub(super) fn has_order(&self) -> bool {
-        self.results.is_some() || self.notify.is_some()
+        self.results.is_some() || self.notify.is_some() || self.posts_to.is_some()
     }
 
     /// Whether its command may be started again.

@@ -21,8 +21,8 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
-use crate::host::tries::{Notify, TriedCommand};
-use crate::opener::Ending;
+use crate::host::tries::{Along, Notify, TriedCommand};
+use crate::opener::{Ending, no_order};
 use crate::signals::End;
 
 /// The try of a command that begins, or goes on.
@@ -58,7 +58,7 @@ impl Session {
         let known = match &self.request.task {
             Task::Again(again) => Some(again.run.clone()),
             Task::Run { tries: Some(_), .. } => self.command.clone(),
-            Task::Run { .. } if self.request.has_order() => None,
+            Task::Run { is_detached, .. } if *is_detached || self.request.has_order() => None,
             _ => return Ok(Try::Only),
         };
         let Some(id) = known else {
@@ -89,7 +89,7 @@ impl Session {
                 return Err(Ending::Failed(Failure::new(Exit::Failed, error)));
             }
             self.request.options.launch.notice = Some(order.notice());
-            self.request.options.config.spool = Some(Spool(order.kept));
+            self.request.options.config.spool = Some(Spool::nearest(order.kept));
             self.request.command = order.words;
             self.request.retry = order.retry;
             self.request.results = order.results;
@@ -128,15 +128,24 @@ impl Session {
         let order = TriedCommand {
             tries: tries.unwrap_or(0),
             retry: request.retry.clone(),
+            limit: Some(limit.as_secs()),
+            along: request.along(),
             results: request.results.clone(),
-            notify: request.notify.as_ref().map(|url| Notify {
-                address: url.as_str().to_owned(),
+            notify: request.address().map(|address| Notify {
+                address,
                 drive: request.drive.to_string(),
             }),
             ..TriedCommand::new(&request.command, request.notice(), kept)
         };
         let kept = inside.host.keep_order(&id, &order).await;
-        kept.map_err(anyhow::Error::new)?;
+        if let Err(error) = kept {
+            if tries.is_some() || request.has_order() {
+                return Err(anyhow::Error::new(error).into());
+            }
+            // Only `run --again` would read it.
+            let report = &self.drive.report;
+            report.warn(&format!("--again will not find its order: {error}"));
+        }
         let run = WantedRun {
             id: id.clone(),
             container: request.container().cloned(),
@@ -214,10 +223,25 @@ impl Request {
         self.may_restart() || matches!(self.task, Task::Again(_))
     }
 
-    /// Whether its command has something of this computer, which no other could bring along.
-    fn needs_this_computer(&self) -> bool {
+    /// What its command has of this computer, which no other could bring along.
+    #[must_use]
+    pub fn along(&self) -> Along {
         let options = &self.options;
-        !options.variables.is_empty() || options.agent.is_some() || self.credentials.is_some()
+        Along {
+            variables: options.variables.names().cloned().collect(),
+            agent: options.agent.is_some(),
+            aws: options.config.aws,
+        }
+    }
+
+    fn needs_this_computer(&self) -> bool {
+        self.along() != Along::default()
+    }
+
+    /// The address to which its host posts.
+    fn address(&self) -> Option<String> {
+        let typed = self.notify.as_ref().map(|url| url.as_str().to_owned());
+        typed.or_else(|| self.posts_to.clone())
     }
 
     /// How long its command may take from `now` on, by a task that limits it.
@@ -230,13 +254,4 @@ impl Request {
             Task::Connect | Task::Attach(_) => None,
         }
     }
-}
-
-/// The failure of a try whose order is not on the drive.
-pub(crate) fn no_order(id: &CommandId) -> Failure {
-    let error = anyhow!(
-        "the drive has no order for the run {} that this xdrive can read",
-        id.as_str()
-    );
-    Failure::new(Exit::Failed, error)
 }

@@ -98,7 +98,7 @@ pub(crate) async fn list_runs(
 }
 
 /// The runs on record in a snapshot of the drive, which stays open.
-async fn runs_asleep(
+pub(super) async fn runs_asleep(
     drive: &mut Drive,
     sleeping: &Sleeping,
 ) -> Result<(Vec<Run>, Asleep), Failure> {

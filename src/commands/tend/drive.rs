@@ -17,7 +17,7 @@ use crate::drive::tend::{Ended, Next, is_saved_first, next};
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-use crate::opener::{Drive, Opening};
+use crate::opener::{Drive, Opening, no_order};
 use crate::session::{self, Again, Named, Request, Task};
 use crate::visit::{self, Visitor};
 
@@ -174,7 +174,7 @@ impl TendedDrive {
             let next = match next(record.as_ref(), last) {
                 Next::Bring if is_late => Next::Over(RunState::Failed, Some(OVERDUE)),
                 Next::Bring => match &tries.order {
-                    None => return Err(session::no_order(&run.id)),
+                    None => return Err(no_order(&run.id)),
                     Some(order) if !tries.may_begin(order) => Next::Over(RunState::Failed, None),
                     Some(_) => Next::Bring,
                 },

@@ -1,5 +1,6 @@
 //! Runs that go on with every laptop gone: `run -d --restart`, and `tend` on another machine.
 
+mod again;
 mod others;
 mod wide;
 
