@@ -462,12 +462,13 @@ mod tests {
             let read = |line: &str| line.parse::<LaunchOptions>().unwrap();
             read(these).over(read(others)).to_string()
         };
-        let other = "type=m5.large market=spot max_price=0.5 leave_zone=true iops=4000 notice=7s";
+        let other =
+            "type=m5.large market=spot max_price=0.500000 leave_zone=true iops=4000 notice=7s";
         assert_eq!(over("", other), other);
         assert_eq!(over(other, "type=c5.large notice=9s"), other);
         assert_eq!(
             over("type=cpus=2 market=on-demand throughput=200", other),
-            "type=cpus=2 market=on-demand max_price=0.5 leave_zone=true throughput=200 iops=4000 \
+            "type=cpus=2 market=on-demand max_price=0.500000 leave_zone=true throughput=200 iops=4000 \
              notice=7s"
         );
         assert_eq!(over("free=true", "type=m5.large"), "free=true");
