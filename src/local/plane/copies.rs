@@ -30,6 +30,11 @@ const HALF_STORE: &str = "disks.xfs.half";
 /// room for its own records in the middle of a write shuts down.
 const ROOM: u64 = 64 << 20;
 
+/// How often a user looks whether it is the last one, and the pause between two looks: a program that this
+/// process starts meanwhile holds copies of its locks until its exec, and unmounts nothing.
+const LOOKS: u32 = 10;
+const LOOK: Duration = Duration::from_millis(3);
+
 /// The folder of volumes and snapshots, mounted while this lives.
 #[derive(Debug)]
 pub(super) struct Disks {
@@ -247,7 +252,7 @@ impl Drop for Disks {
     /// The last user unmounts. A holder of the lock, or of a loop device on a file, is another
     /// user.
     fn drop(&mut self) {
-        if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !self.is_last() {
             return;
         }
         if self.store().exists() && self.is_in_place().unwrap_or(false) {
@@ -262,6 +267,17 @@ impl Drop for Disks {
 }
 
 impl Disks {
+    /// Whether nobody else holds the lock, which is this user's alone then.
+    fn is_last(&self) -> bool {
+        for _ in 0..LOOKS {
+            if flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                return true;
+            }
+            std::thread::sleep(LOOK);
+        }
+        false
+    }
+
     /// Waits until the kernel has released the store's file, a moment after the unmount. Until then
     /// a mount could find the old one.
     fn wait_for_loop(&self) {
