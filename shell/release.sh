@@ -1,14 +1,17 @@
 #!/bin/sh
-# release.sh [--program FILE] [--archive] [FOLDER]: makes the files of a release for this kind of
-# machine, in FOLDER (default: target/dist):
+# release.sh [--criu FILE] [--program FILE] [--archive] [FOLDER]: makes the files of a release for this
+# kind of machine, in FOLDER (default: target/dist):
 #
-#   xdrive-VERSION-TARGET.tar.gz    the program, manual pages, completions, licences
+#   xdrive-VERSION-TARGET.tar.gz    the program, manual pages, completions, licences; criu for hosts
 #   xdrive_VERSION-1_ARCH.deb       the same for Debian and Ubuntu (made on Linux only)
 #   xdrive-VERSION-TARGET.cdx.json  the bill of materials (CycloneDX)
 #   SHA256SUMS-TARGET               checksums of these
 #
 # The same commit, compiler and system make the same bytes, in any folder: times are the commit's,
 # paths are replaced, versions are Cargo.lock's. It refuses a tree with changes.
+#
+# criu's archive is made by criu.sh, which needs Debian or Ubuntu: elsewhere --criu names it. It must be
+# the bytes of criu.sum; only in a test may it be of later packages.
 #
 # For tests: --program takes FILE instead of compiling, also from a tree with changes; --archive makes
 # the archive alone, without installing Cargo's tools.
@@ -79,6 +82,16 @@ notes() {
   printf '%s\n' "$section"
 }
 
+# add_criu FOLDER: puts criu's archive there.
+add_criu() {
+  exact=--exact
+  [ -z "$tested" ] || exact=
+  # shellcheck disable=SC2086 # an option or none
+  [ -n "$criu" ] || criu=$(shell/criu.sh $exact)
+  cp "$criu" "$1/criu-x86_64.tar.gz"
+  [ -z "$exact" ] || (cd "$1" && sha256 --check "$top/shell/criu.sum") >&2
+}
+
 # stage FOLDER: makes the files of the archive.
 stage() {
   mkdir -p "$1/man" "$1/completions"
@@ -88,8 +101,9 @@ stage() {
   "$program" completions zsh >"$1/completions/_xdrive"
   "$program" completions fish >"$1/completions/xdrive.fish"
   cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$1"
-  python3 shell/licences.py "$target" >"$1/LICENSES-THIRD-PARTY"
-  chmod 644 "$1"/*.md "$1"/LICENSE* "$1"/man/* "$1"/completions/*
+  add_criu "$1"
+  python3 shell/licences.py "$target" "$1/criu-x86_64.tar.gz" >"$1/LICENSES-THIRD-PARTY"
+  chmod 644 "$1"/*.gz "$1"/*.md "$1"/LICENSE* "$1"/man/* "$1"/completions/*
 }
 
 # Makes the archive of the folder $name in $work. macOS's own tar lacks these options.
@@ -114,8 +128,9 @@ bill() {
   git archive HEAD | tar -x -C "$work/copy"
   (cd "$work/copy" && cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$target" \
     --no-build-deps --override-filename bill)
+  python3 shell/licences.py --bill "$work/$name/criu-x86_64.tar.gz" <"$work/copy/bill.json" >"$work/bill.json"
   # The copy's path is another one each time.
-  sed "s,$work/copy,/xdrive,g" "$work/copy/bill.json" >"$out/$name.cdx.json"
+  sed "s,$work/copy,/xdrive,g" "$work/bill.json" >"$out/$name.cdx.json"
 }
 
 sums() {
@@ -124,17 +139,28 @@ sums() {
   for package in "xdrive_$version"-*.deb; do
     [ ! -e "$package" ] || set -- "$@" "$package"
   done
-  if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi \
-    >"SHA256SUMS-$target"
+  sha256 "$@" >"SHA256SUMS-$target"
 }
+
+# macOS has another program for them.
+sha256() {
+  if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi
+}
+
+# Prints the whole path of the file $1.
+path() { printf '%s/%s\n' "$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)" "${1##*/}"; }
 
 main() {
   top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
-  program='' only=''
+  program='' only='' criu=''
   while :; do
     case ${1-} in
       --program)
-        program=$(CDPATH='' cd -- "$(dirname -- "$2")" && pwd)/${2##*/}
+        program=$(path "$2")
+        shift 2
+        ;;
+      --criu)
+        criu=$(path "$2")
         shift 2
         ;;
       --archive)
@@ -168,6 +194,7 @@ main() {
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
 
+  tested=$program
   if [ -z "$program" ]; then
     [ -z "$(git status --porcelain)" ] || fail 'this tree has changes' 'git stash -u'
     compile

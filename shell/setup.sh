@@ -1,7 +1,8 @@
 #!/bin/sh
 # setup.sh [WHAT…]: installs and builds the needs of building and trying xdrive on Debian or Ubuntu:
 #   packages   the packages only
-#   trees      the local machine tree and the image of new drives, like `xdrive local setup`
+#   trees      the local machine tree and the image of new drives, like `xdrive local setup`; and
+#              criu's archive, without which all but freezing works
 #   test       both, the tests' packages and a second tree; prints the tests' Python
 #   bench      packages, trees and the AWS CLI for tests/bench/aws.rs; prints its path
 # Without WHAT: packages, then trees. Quiet if nothing is missing. Run by build.sh and test.sh; safe
@@ -81,9 +82,12 @@ trees() {
   as_root env XDRIVE_CACHE="$cache" "$top/shell/local/jupyter.sh" >&2 &
   image=$!
   as_root env XDRIVE_CACHE="$cache" "$top/shell/local/machine.sh" >&2 || machine=$?
+  criu || say 'goes on without criu'
   wait "$image" || machine=$?
   return "${machine-0}"
 }
+
+criu() { as_root env XDRIVE_CACHE="$cache" "$top/shell/criu.sh" >&2; }
 
 main() {
   top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -107,6 +111,7 @@ main() {
     esac
     case $what in
       test)
+        criu
         as_root env XDRIVE_CACHE="$cache" "$top/shell/local/second.sh" >&2
         printf '%s\n' "$(python_with "$cache/test/python" "$PYTHON")/bin/python"
         ;;

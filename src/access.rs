@@ -30,7 +30,9 @@ use crate::drive::{Client, Contact, HostError, HostView, Hosts as _, NoAnswer, l
 use crate::ec2::Instance;
 use crate::host::room::Room;
 use crate::host::scripts::Host;
-use crate::host::{CloseReport, EarlySibling, HostState, MountedDrive, Remaining, Role};
+use crate::host::{
+    AtMount, CloseReport, EarlySibling, HostState, MountedDrive, Remaining, Role, closing,
+};
 use crate::ids::{DriveName, Generation, InstanceId, SessionId, VolumeId};
 use crate::ssh::{Ssh, UserKey};
 
@@ -57,6 +59,10 @@ pub(crate) struct SshHosts {
     /// The terminal of an earlier session on the host of a mounted drive.
     terminal: Option<String>,
     closed: Option<CloseReport>,
+    /// The order for what is frozen on the drive, at the next mount and at the last one.
+    pub(crate) frozen: AtMount,
+    /// The reason for which hosts are closed.
+    closes_for: &'static str,
 }
 
 impl SshHosts {
@@ -69,7 +75,18 @@ impl SshHosts {
             room: None,
             terminal: None,
             closed: None,
+            frozen: AtMount::Leave,
+            closes_for: closing::SAVE,
         }
+    }
+
+    /// Has a close freeze what may be frozen, or end it.
+    pub(crate) fn freeze_at_close(&mut self, freezes: bool) {
+        self.closes_for = if freezes {
+            closing::PAUSE
+        } else {
+            closing::SAVE
+        };
     }
 
     /// The ingress of hosts and launches.

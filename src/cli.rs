@@ -4,6 +4,7 @@
 //! each command.
 
 mod complete;
+mod drives;
 mod help;
 mod logging;
 mod man;
@@ -19,8 +20,8 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
-    fork, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps, rename, run,
-    selftest, ssh_config, stop, sync, tend,
+    fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
+    rename, run, selftest, ssh_config, stop, sync, tend,
 };
 use crate::ec2::Account;
 use crate::failure::Failure;
@@ -297,6 +298,10 @@ pub enum DriveCommand {
     /// Close, snapshot, terminate, delete.
     #[command(visible_alias = "save")]
     Stop(stop::Args),
+    /// Save a drive with the commands that run on it, which go on with it.
+    ///
+    /// Those that were begun with --freeze, each where it was. The others are ended.
+    Freeze(freeze::Args),
     /// Delete a drive, or the save of one of its generations.
     ///
     /// Shows what goes, and asks for the name. Never a drive that has an instance or a volume.
@@ -459,41 +464,5 @@ impl Cli {
             ..Context::new(is_local, account, self.local_dir)
         };
         (context, self.command)
-    }
-}
-
-impl DriveCommand {
-    /// Runs the command. Returns the exit code.
-    fn run(self, context: &Context) -> Result<u8, Failure> {
-        match self {
-            Self::Connect(args) => connect::run(*args, context),
-            Self::List(args) => list::run(&args, context),
-            Self::Stop(args) => stop::run(&args, context),
-            Self::Log(args) => log::run(args, context),
-            Self::Diff(args) => diff::run(args, context),
-            Self::Note(args) => note::run(args, context),
-            Self::Delete(args) => delete::run(args, context),
-            Self::Rename(args) => rename::run(&args, context),
-            Self::Fork(args) => fork::run(args, context),
-            Self::Copy(args) => copy::run(args, context),
-            Self::Adopt(args) => adopt::run(args, context),
-            Self::Cat(args) => cat::run(args, context),
-            Self::Cp(args) => cp::run(args, context),
-            Self::Sync(args) => sync::run(args, context),
-            Self::Code(args) => code::run(args, context),
-            Self::SshConfig(args) => ssh_config::run(&args, context),
-            Self::Proxy(args) => proxy::run(args, context),
-            Self::Run(args) => run::run(*args, context),
-            Self::Attach(args) => attach::run(args, context),
-            Self::Logs(args) => logs::run(args, context),
-            Self::Ps(args) => ps::run(&args, context),
-            Self::Containers(args) => containers::run(args, context),
-            Self::Ports(args) => ports::run(args, context),
-            Self::Prices(args) => prices::run(&args, context),
-            Self::Gc(args) => gc::run(&args, context),
-            Self::Tend(args) => tend::run(args, context),
-            Self::Doctor(args) => doctor::run(&args, context),
-            Self::Selftest(args) => selftest::run(*args, context),
-        }
     }
 }

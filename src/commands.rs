@@ -14,6 +14,7 @@ pub mod doctor;
 mod files;
 pub mod flags;
 pub mod fork;
+pub mod freeze;
 pub mod gc;
 pub mod list;
 pub mod local;

@@ -7,7 +7,7 @@
 //!                        ├─ run       a command whose host is kept for it
 //!                        ├─ attach    back to such a command; logs, ps: what it prints, what runs
 //!                        ├─ ports     what listens in a container; containers: which there are
-//!                        ├─ stop      the same session's end, from anywhere
+//!                        ├─ stop      the same session's end, from anywhere; freeze: with what runs
 //!                        ├─ cp, cat   files of a drive, from its host or its snapshot; ls too
 //!                        ├─ sync      a folder to a drive that is up; code: VS Code there
 //!                        ├─ proxy     one connection of an SSH client's, as ssh-config has it
@@ -58,7 +58,7 @@
 //! | P7 | an abandoned instance closes its drive and switches itself off | `shell/host/watch`, `shell/host/presence`, and `shell/host/boot` for one that no client ever claimed | `model::abandoned`, `host::lease`, `host::boot::a_machine_without_a_login_switches_itself_off`, `session::left_running::a_drive_that_no_client_comes_back_to_is_closed_and_its_instance_switched_off` |
 //! | P8 | the terminal is restored on every way out | [`terminal`] | `ssh::terminal::a_panic_gives_the_terminal_back_before_it_speaks`, `ssh::terminal::a_host_that_dies_gives_the_terminal_back`, `session::terminal::a_signal_from_outside_saves_and_gives_the_terminal_back` |
 //! | P9 | what a host, a tag, an image or a disk says never becomes a path, a command, a name of a file, a login or a control character on this computer, and is bounded before it is kept | [`report`], [`drive::tags`], `transfer`, `host::sftp`, `asleep::ext4` | `session::tagged`, `transfer::tests::unharmed::whatever_a_server_says_nothing_changes_but_what_was_named`, `report::text::tests::no_character_of_anybodys_is_obeyed_by_a_terminal`, `asleep::ext4::tests::mutated`, `cli::complete::bash::tests::a_candidate_is_one_word_that_does_nothing` |
-//! | P10 | a run's try is begun once | `shell/host/tries.py`, `session::tries` | `model::tended`, `session::tend::each_try_of_a_run_begins_once_wherever_it_is_tended` |
+//! | P10 | a run's try is begun once; a command that was frozen goes on once | `shell/host/tries.py`, `session::tries`, `shell/host/frozen.py` | `model::tended`, `session::tend::each_try_of_a_run_begins_once_wherever_it_is_tended`, `host::freezing`, `session::frozen` |
 //!
 //! What shows a promise is a test, or a file of tests, of `tests/suite` or of a room, among those that
 //! `shell/test.sh` runs (`--all` adds the modules called `wide`); `tests/suite/house/promises.rs` holds

@@ -22,6 +22,7 @@ mod dry_run;
 mod examine;
 mod first;
 mod forwards;
+mod freeze;
 mod gpu;
 mod guest;
 mod interruption;
@@ -38,6 +39,7 @@ mod shell;
 mod start;
 mod state;
 mod stay;
+mod thawed;
 mod throwaway;
 mod tries;
 

@@ -33,6 +33,6 @@ pub(crate) use ports::{Ports, list_ports};
 pub(crate) use proxy::proxy;
 pub(crate) use runs::{Listed, Wanted, list_runs, logs, run_asleep};
 pub(crate) use scratch::end_scratch;
-pub(crate) use stop::stop;
+pub(crate) use stop::{Manner, stop};
 pub(crate) use up::demand_host;
 pub use visitor::Visitor;

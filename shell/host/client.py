@@ -22,6 +22,10 @@ class Client:
         if self.line and not self.is_for_later:
             self.attach()
 
+    def words(self):
+        """The line of it, as it would be given now."""
+        return f"?{self.line}" if self.is_for_later else self.line
+
     def attach(self):
         """Returns once the host has the client."""
         script = 'sh "$0" hold | { grep -m 1 "^xdrive: attached="; exec cat > /dev/null; }'

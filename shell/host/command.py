@@ -1,7 +1,8 @@
 """A command that outlives the connection it is run over.
 
-    command.py start NAME BOUND LABEL CLIENT LIMIT TRY COMMAND…
-    command.py begin NAME BOUND LABEL CLIENT LIMIT TRY COMMAND…
+    command.py start NAME BOUND LABEL CLIENT LIMIT TRY FREEZE COMMAND…
+    command.py begin NAME BOUND LABEL CLIENT LIMIT TRY FREEZE COMMAND…
+    command.py thaw
     command.py attach NAME OUTPUT ERRORS
     command.py leave NAME CLIENT
 
@@ -9,9 +10,11 @@
 the caller to it. `begin` only starts it, without any input. A host that closes starts none: both
 end with CLOSING then. LABEL is what people call it. CLIENT is the client that the host has while it
 runs (`client.py`), LIMIT how long it may take (`deadline.py`), TRY the words of a try if the command may
-be begun again (`tries.py`, `retry.py`), else empty. `leave` changes the client: no caller
-waits for the command any more, or, where CLIENT is empty, its session ends it. `attach` attaches the
-caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard output and
+be begun again (`tries.py`, `retry.py`), else empty. FREEZE is `freeze` if a close may freeze it
+(`frozen.py`), else empty. `thaw` has all that are frozen on the drive go on, each once; for each there is a
+line `xdrive: thawed=NAME SECONDS LABEL`, `xdrive: stays=NAME WHY` or `xdrive: left=NAME WHY`. `leave`
+changes the client: no caller waits for the command any more, or, where CLIENT is empty, its session ends it.
+`attach` attaches the caller to the one that is there; OUTPUT and ERRORS are the numbers of bytes of its standard output and
 standard error that the caller has already. The first line of output is the answer:
 
     xdrive: command=new|same|none OUTPUT ERRORS INPUT open|ended
@@ -48,6 +51,7 @@ on record from then on: it is lost with its host if that vanishes. After it the 
 soon, unless the host is in use (`idle`).
 """
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -59,36 +63,58 @@ import traceback
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import frozen  # noqa: E402
 from client import Client  # noqa: E402
 from deadline import Deadline  # noqa: E402
-from enter import container_of, forget  # noqa: E402
-from keeper import CLOSING, GONE, closing, status  # noqa: E402
+from enter import container_of, forget, with_gpus  # noqa: E402
+from keeper import CLOSING, GONE, closing, start_keeper, status  # noqa: E402
 from notify import notify  # noqa: E402
 from piped import execute  # noqa: E402
 from results import Results  # noqa: E402
 from retry import Retries  # noqa: E402
 from running import Keeper  # noqa: E402
-from spool import FOLDER, SPOOLS  # noqa: E402
+from spool import FOLDER, KINDS, SPOOLS, STREAMS, Stream  # noqa: E402
 from tries import take  # noqa: E402
 
 BRIEF = 900  # seconds that an exit status is kept where the record is to be read
 
 
 def main(verb="", name="", *rest):
-    least = {"start": 6, "begin": 6, "attach": 2, "leave": 1}.get(verb, 9)
+    if verb == "thaw" and not name:
+        sys.exit(frozen.each(frozen.ID, thaw))
+    least = {"start": 7, "begin": 7, "attach": 2, "leave": 1}.get(verb, 9)
     if len(rest) < least or not name or "/" in name:
         sys.exit(
-            "usage: command.py start|begin NAME BOUND LABEL CLIENT LIMIT TRY COMMAND… "
-            "| attach NAME OUTPUT ERRORS | leave NAME CLIENT"
+            "usage: command.py start|begin NAME BOUND LABEL CLIENT LIMIT TRY FREEZE COMMAND… "
+            "| thaw | attach NAME OUTPUT ERRORS | leave NAME CLIENT"
         )
     if verb == "attach":
         sys.exit(attach(name, rest[:2], None))
     if verb == "leave":
         sys.exit(leave(name, rest[0]))
-    bound, label, client, limit, attempt, *command = rest
-    retries = Retries(name, attempt)
-    order = (int(bound), label, client, limit, retries, command, verb == "start")
+    bound, label, client, limit, attempt, freeze, *command = rest
+    command = with_gpus(command) if freeze else command
+    order = Order(int(bound), label, client, limit, Retries(name, attempt), freeze, command)
+    order.has_input = verb == "start"
     sys.exit(attach(name, ("0", "0"), order) if verb == "start" else begin(name, order))
+
+
+class Order:
+    """A request to run a command."""
+
+    def __init__(self, bound, label, client, limit, retries, freeze, command):
+        self.bound, self.label, self.client, self.limit = bound, label, client, limit
+        self.retries, self.freezes, self.command = retries, bool(freeze), command
+        self.has_input = False
+        self.frozen = None  # how it goes on, if it was frozen
+
+    @classmethod
+    def frozen_before(cls, name, how):
+        """The order of a command that goes on."""
+        words = [how[word] for word in ["bound", "label", "client", "limit"]]
+        order = cls(*words, Retries(name, how["retries"]), "freeze", how["command"])
+        order.frozen = how
+        return order
 
 
 def attach(name, seen, order):
@@ -133,17 +159,12 @@ def connect(name, order):
             if not order or os.path.exists(path):
                 return None
         refuse_if_closing(order)
-        _, _, _, _, retries, *_ = order
-        if retries.number:
-            take(name, retries.number)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(path)
-        listener.listen()
-        keeper.connect(path)
-        if os.fork() == 0:
-            keeper.close()
-            lock.close()
-            keep(listener, name, *order)
+        if order.retries.number and not order.frozen:
+            take(name, order.retries.number)
+            with contextlib.suppress(FileNotFoundError):
+                frozen.disown(name)  # the try before: not even later does it go on beside this one
+                frozen.forget(name)
+        start_keeper(keeper, lock, path, lambda listener: keep(listener, name, order))
     return keeper
 
 
@@ -153,14 +174,13 @@ def refuse_if_closing(order):
     reason = closing()
     if reason is None:
         return
-    *_, has_input = order
-    if not has_input:  # else the first line is one to a caller that attaches
+    if not order.has_input:  # else the first line is one to a caller that attaches
         print(f"xdrive: closing={reason}", flush=True)
     print(f"this host is closing: {reason}", file=sys.stderr)
     sys.exit(CLOSING)
 
 
-def keep(listener, name, bound, label, client, limit, retries, command, has_input):
+def keep(listener, name, order):
     """The keeper's process: never returns."""
     spool = f"{SPOOLS}/{name}"
     try:
@@ -171,21 +191,27 @@ def keep(listener, name, bound, label, client, limit, retries, command, has_inpu
         for stream, end in enumerate([nothing, nothing, log]):
             os.dup2(end, stream)
         os.chdir("/")
-        client = Client(client)
-        started, pipes = execute(command)
-        keeper = Keeper(listener, started, pipes, spool, bound)
-        keeper.name, keeper.label, keeper.client = name, label, client
-        keeper.retries, keeper.command, keeper.results = retries, command, Results(name)
-        if (retries.number or 1) > 1:
+        client = Client(order.client)
+        retries = order.retries
+        started, source, outputs = begun(name, order)
+        keeper = Keeper(listener, started, source, outputs)
+        keeper.name, keeper.label, keeper.client = name, order.label, client
+        keeper.retries, keeper.command, keeper.results = retries, order.command, Results(name)
+        keeper.freezes = order.freezes
+        if order.freezes:
+            frozen.mark()
+        if order.frozen:
+            keeper.began = order.frozen["began"]
+        elif (retries.number or 1) > 1:
             notify(name, f"goes on on another instance: try {retries.number}")
-        keeper.results.begin(is_first=retries.number in [None, 1])
-        keeper.container = container_of(command)
-        keeper.deadline = Deadline(name, keeper.container, limit)
+        keeper.results.begin(is_first=retries.number in [None, 1] and not order.frozen)
+        keeper.container = container_of(order.command)
+        keeper.deadline = Deadline(name, keeper.container, order.limit)
         if client.is_for_later:
             keeper.linger = BRIEF
         elif client.holds:
             keeper.record()
-        if not has_input:
+        if not order.has_input:
             keeper.word, keeper.linger, keeper.is_input_over = "same", BRIEF, True
             keeper.close_input()
         keeper.run()
@@ -195,9 +221,33 @@ def keep(listener, name, bound, label, client, limit, retries, command, has_inpu
         traceback.print_exc()
     finally:
         os.unlink(f"{FOLDER}/{name}")
-        forget(command)
+        forget(order.command)
         shutil.rmtree(spool, ignore_errors=True)
         os._exit(0)
+
+
+def begun(name, order):
+    """Begins the command, or has it go on; its process, this side's end of its input, and its outputs."""
+    if order.frozen:
+        return frozen.thaw(name, order.frozen)
+    started, pipes = execute(order.command)
+    outputs = [
+        Stream(kind, pipe, f"{SPOOLS}/{name}/{output}", order.bound)
+        for kind, pipe, output in zip(KINDS, pipes[1:], STREAMS)
+    ]
+    return started, pipes[0], outputs
+
+
+def thaw(name, how):
+    """Has the command go on that was frozen; what it is called."""
+    order = Order.frozen_before(name, how)
+    keeper = connect(name, order)
+    if keeper is None:
+        raise frozen.Left("a command of this name was here")
+    keeper.send(b"?")
+    if not keeper.recv(1 << 20):
+        raise frozen.Left(frozen.why(name))
+    return order.label
 
 
 main(*sys.argv[1:])

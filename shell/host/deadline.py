@@ -21,6 +21,12 @@ class Deadline:
         self.has_passed = False
         self.sending = []
 
+    def words(self):
+        """What is left of it, for another keeper: a second at least."""
+        if self.due is None:
+            return ""
+        return f"{max(1, int(self.due - time.monotonic()))} {self.notice}"
+
     def act(self, pid, errors):
         """Sends what is due to the command, and to what it started; says it in its standard error.
         `pid` is its process, or the one that started it."""

@@ -1,6 +1,6 @@
 """Runs a command in the drive's container, and ends with its exit status.
 
-    enter.py [-t] [-e NAME[=VALUE]]… [-w FILE] CONTAINER COMMAND…
+    enter.py [-g] [-t] [-e NAME[=VALUE]]… [-w FILE] CONTAINER COMMAND…
 
 In /work, with the caller's standard streams; with `-t` in a terminal of the container's, which is
 shown in the caller's. `-e` adds a variable to the container's own; without a VALUE it has the
@@ -11,7 +11,8 @@ This is what `docker exec` does, without its way through dockerd: capabilities, 
 environment are those of the container's specification, from which dockerd takes them, too; limits,
 cgroup and namespaces are the container's. So are user and groups, as they were at its start: `docker
 exec` looks them up in its /etc/passwd and /etc/group each time. It needs runc as the container's
-runtime, and no GPUs. Elsewhere, or where runc does not start the command, it is `docker exec`.
+runtime, and no GPUs; with `-g`, for what may be frozen, also GPUs. Elsewhere, or where runc does not start
+the command, it is `docker exec`.
 
 runc gives the command the streams as they are, whose owner the command's user becomes: pipes, not
 files of the host's. It ends at once, so no process stands between the command and its streams; the
@@ -52,7 +53,7 @@ DETACH_KEYS = "--detach-keys=ctrl-@,ctrl-^,ctrl-@,ctrl-_"
 def main(*words):
     order = Order(words)
     if not order.command:
-        sys.exit("usage: enter.py [-t] [-e NAME[=VALUE]]… [-w FILE] CONTAINER COMMAND…")
+        sys.exit("usage: enter.py [-g] [-t] [-e NAME[=VALUE]]… [-w FILE] CONTAINER COMMAND…")
     if order.has_terminal:
         sys.exit(shown(order))
     started = Started.of([*CALL, *words])
@@ -67,11 +68,14 @@ class Order:
 
     def __init__(self, words):
         words = list(words)
-        self.has_terminal, self.variables, self.file = False, [], None
+        self.has_terminal = self.has_gpus = False
+        self.variables, self.file = [], None
         while words and words[0].startswith("-"):
             flag = words.pop(0)
             if flag == "-t":
                 self.has_terminal = True
+            elif flag == "-g":
+                self.has_gpus = True
             elif flag == "-e" and words:
                 name, is_given, value = words.pop(0).partition("=")
                 if is_given or name in os.environ:
@@ -102,13 +106,18 @@ class Order:
 
     def runc(self, *flags):
         """The words for runc; none where `docker exec` has to do it."""
-        state = inside.enterable(self.container)
+        state = inside.enterable(self.container, self.has_gpus)
         if not state or not take_limits_of(state.pid):
             return None
-        runc = ["runc", "--root", inside.STATES, *state.flags, "exec"]
+        runc = ["runc", "--root", state.folder, *state.flags, "exec"]
         terminal = ["-t"] if self.has_terminal else []
         flags = [*flags, *terminal, *self.variables, "--cwd", WORK]
         return [*runc, *flags, state.container, *self.words()]
+
+
+def with_gpus(command):
+    """The command, which is entered by runc also where its container has GPUs."""
+    return [*CALL, "-g", *command[len(CALL) :]] if command[: len(CALL)] == CALL else command
 
 
 def container_of(command):

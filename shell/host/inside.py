@@ -12,7 +12,10 @@ import sys
 
 RECORDS = "/v1/xdrive"  # the record of the main container, as `engine` writes it, is `layer` there
 SETTINGS = "/v1/docker/containers"  # where dockerd has them, for each container
-STATES = "/run/docker/runtime-runc/moby"  # where runc has the containers of dockerd
+STATES = {  # where runc has the containers of dockerd, by the runtime that they have there
+    "runc": "/run/docker/runtime-runc/moby",
+    "nvidia": "/run/docker/runtime-nvidia/moby",
+}
 TMPFS = ("run", "xdrive")  # the container's own tmpfs, below its root
 FOLDER = os.O_PATH | os.O_DIRECTORY
 
@@ -23,8 +26,8 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 class State:
     """A container that runs, as runc sees it: its own, or another runtime's that calls it."""
 
-    def __init__(self, container, state):
-        self.container = container
+    def __init__(self, container, folder, state):
+        self.container, self.folder = container, folder
         self.pid = state["init_process_pid"]
         groups = state["config"]["cgroups"]
         is_systemd = groups.get("Systemd", groups.get("systemd"))
@@ -54,27 +57,36 @@ def container(named=""):
     return None
 
 
+def drive():
+    """The name of the drive, by the label of its main container."""
+    with open(f"{SETTINGS}/{container()}/config.v2.json") as text:
+        return json.load(text)["Config"]["Labels"]["xdrive.drive"]
+
+
 def state(named=""):
     """The container of this name, if it runs and runc knows it."""
     own = container(named)
-    try:
-        with open(f"{STATES}/{own}/state.json") as text:
-            found = State(own, json.load(text))
-        return found if lives(found.pid) else None
-    except UNREADABLE:
-        return None
+    for folder in STATES.values():
+        try:
+            with open(f"{folder}/{own}/state.json") as text:
+                found = State(own, folder, json.load(text))
+            if lives(found.pid):
+                return found
+        except UNREADABLE:
+            pass
+    return None
 
 
-def enterable(container):
+def enterable(container, gpus=False):
     """The container that docker knows by this name or id, if it is the drive's, runs, and `runc exec`
     gives a command what `docker exec` does. Another runtime, or GPUs, may add devices and environment
-    to what docker knows, or take some away.
+    to what docker knows, or take some away: only where that is meant, runc enters a container with `gpus`.
     """
-    found = (entered(state(named), container) for named in names())
+    found = (entered(state(named), container, gpus) for named in names())
     return next((it for it in found if it), None)
 
 
-def entered(found, container):
+def entered(found, container, gpus):
     """The container that was found, if docker knows it by this name or id, and runc may enter it."""
     try:
         with open(f"{SETTINGS}/{found.container}/config.v2.json") as text:
@@ -82,7 +94,8 @@ def entered(found, container):
         with open(f"{SETTINGS}/{found.container}/hostconfig.json") as text:
             settings = json.load(text)
         is_plain = settings["Runtime"] == "runc" and not settings["DeviceRequests"]
-        return found if is_plain and container in (found.container, name) else None
+        is_one = is_plain or gpus and settings["Runtime"] in STATES
+        return found if is_one and container in (found.container, name) else None
     except UNREADABLE:
         return None
 

@@ -2,11 +2,13 @@
 `command.py` have it in common."""
 
 import fcntl
+import os
 import select
 import signal
 import socket
 import termios
 
+TERMINALS = "/run/xdrive/terminals"  # a socket for each
 SIZE = 8  # bytes of a terminal's size, as the kernel has it
 GONE = 255  # the exit status of a caller whose place another one took, as ssh's is
 TAKEN = 91  # the same for a command's caller, which the prelude lists
@@ -23,6 +25,19 @@ def closing():
         except OSError:
             continue
     return None
+
+
+def start_keeper(keeper, lock, path, keep):
+    """Starts the process that keeps what the socket `path` is for, and connects `keeper` to it. There `keep` has
+    the socket's other side, and never returns. The new process holds no `lock`."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen()
+    keeper.connect(path)
+    if os.fork() == 0:
+        keeper.close()
+        lock.close()
+        keep(listener)
 
 
 def announce_sizes():

@@ -31,6 +31,13 @@ class Retries:
         self.due = None  # when that begins
         self.is_taken = False
 
+    def words(self, is_elsewhere):
+        """The words by which another keeper goes on with the try; where it `is_elsewhere`, and could not begin
+        the next, without more of them."""
+        codes = ",".join(str(code) for code in sorted(self.codes))
+        times = 0 if is_elsewhere else self.times
+        return f"{self.number} {times} {codes}" if self.number else ""
+
     def follow(self, status, seconds, errors):
         """Whether another try follows one that ended with `status` after so many `seconds`, which is
         said in its standard error."""

@@ -4,25 +4,30 @@ record, and its next try. `command.py` has what callers ask for, and the frames.
 
 import json
 import os
+import re
 import select
 import socket
 import struct
 import time
+import traceback
 
 from caller import Caller
 from client import Client
+from criu import Failed
 from deadline import OVERDUE, Deadline
-from enter import container_of
+from frozen import freeze
 from keeper import closing
 from notify import notify
 from piped import PIPE, execute
 from results import Results
 from retry import Retries
-from spool import CHUNK, STREAMS, Stream, record
+from spool import CHUNK, record
 
 AHEAD = 256 << 10  # bytes that wait for either side before the other one is no longer read
 REPORT = 256 << 10  # bytes of input that the command is given before the caller is informed
 QUIET = 0.2  # seconds after which it is informed of fewer
+IS_GONE = re.compile(r"/run/xdrive/(words|environment)/").match  # a file of this host's, for its start
+BEGIN = 5  # seconds that what starts a command may still take where that is to be frozen
 LOOK = 1  # seconds between two looks whether the host closes, while the next try waits
 LINGER = 7 * 86400  # seconds that an exit status is kept: no host waits longer for a client
 
@@ -32,13 +37,9 @@ def frame(kind, payload):
 
 
 class Keeper:
-    def __init__(self, listener, started, pipes, spool, bound):
+    def __init__(self, listener, started, source, outputs):
         self.listener, self.started = listener, started
-        self.input = pipes[0]
-        self.outputs = [
-            Stream(kind, pipe, f"{spool}/{name}", bound)
-            for kind, pipe, name in zip([b"o", b"e"], pipes[1:], STREAMS)
-        ]
+        self.input, self.outputs = source, outputs
         self.typed = bytearray()  # what the command has not read yet
         self.arrived = 0  # bytes of input in all
         self.is_input_over = False
@@ -53,6 +54,7 @@ class Keeper:
         self.closing = None  # why the host had begun to close when the command ended
         self.is_end_on_record = False
         self.is_settled = False  # whether it has ended, and all that it wrote was read
+        self.freezes = self.is_frozen = False
 
     def run(self):
         until = None
@@ -72,7 +74,7 @@ class Keeper:
             if not reads and not writes:
                 self.report(1)
             if self.status is None:
-                if self.retries.due is None:
+                if self.is_running():
                     self.deadline.act(self.started.pid, self.outputs[1])
                 if not self.caller and self.client.attach_if_due():
                     self.record()
@@ -82,13 +84,18 @@ class Keeper:
         due = self.results.pause()
         moments = [until, None if due is None else time.monotonic() + due]
         if self.status is None:
-            moments += [self.deadline.due, None if self.caller else self.client.due()]
+            moments.append(None if self.is_frozen else self.deadline.due)
+            moments.append(None if self.caller else self.client.due())
             if self.unreported() > 0:
                 moments.append(time.monotonic() + QUIET)
             if self.retries.due is not None:
                 moments.append(time.monotonic() + LOOK)
         moments = [moment for moment in moments if moment is not None]
         return max(0, min(moments) - time.monotonic()) if moments else None
+
+    def is_running(self):
+        """Whether its process is there: it has not ended, is not frozen, and waits for no next try."""
+        return self.status is None and self.retries.due is None and not self.is_frozen
 
     def close_empty(self):
         """Closes the output of a command that has ended, once all of it was read. A process that it
@@ -149,7 +156,42 @@ class Keeper:
             "first": [stream.first for stream in self.outputs],
             "since": [stream.since(moment) for stream in self.outputs],
             "is_settled": self.is_settled,
+            "pid": self.started.pid,
+            "freezes": self.freezes,
+            "is_frozen": self.is_frozen,
         }
+
+    def freeze(self, seconds):
+        """Freezes the command, within so many seconds; what became of that."""
+        end = time.monotonic() + seconds
+        is_begun_now = self.is_running() and self.started.file
+        if is_begun_now and select.select([self.started.end], [], [], min(BEGIN, seconds))[0]:
+            self.reap()  # what starts it has done so
+        if not self.freezes or not self.is_running():
+            return {"why": "it does not run"}
+        how = {
+            "container": self.container,
+            "label": self.label,
+            "client": self.client.words(),
+            "limit": self.deadline.words(),
+            "retries": self.retries.words(is_elsewhere=any(map(IS_GONE, self.command))),
+            "command": self.command,
+            "began": self.began,
+            "bound": self.outputs[0].bound,
+        }
+        try:
+            size = freeze(self.name, self.started.pid, self.outputs, how, end - time.monotonic())
+        except Exception as error:  # whatever it is, the command runs on
+            if not isinstance(error, Failed):
+                traceback.print_exc()
+            return {"why": str(error)}
+        self.is_frozen = True
+        self.started.wait()
+        for stream in self.outputs:
+            stream.close()
+        self.close_input()
+        self.record()
+        return {"bytes": size}
 
     def waiting(self, stream):
         """The number of bytes that the caller has not been given yet."""
@@ -193,7 +235,7 @@ class Keeper:
         """What may be read, and what written, now."""
         reads, writes = [self.listener], []
         if self.status is None:
-            if self.retries.due is None:
+            if self.is_running():
                 reads.append(self.started.end)
             for stream in self.outputs:
                 if stream.pipe is not None and self.has_room(stream):
@@ -222,7 +264,7 @@ class Keeper:
             self.read_frames()
         if self.caller and caller.sock in reads:
             self.detach()
-        if self.retries.due is None and self.started.end in reads:
+        if self.is_running() and self.started.end in reads:
             self.reap()
         if self.listener in reads:
             self.accept()
@@ -360,6 +402,8 @@ class Keeper:
             words, streams, _, _ = socket.recv_fds(sock, 4096, 2)
             if words[:1] == b"?":
                 sock.send(json.dumps(self.state(float(words[1:] or 0))).encode())
+            if words[:1] == b"*":
+                sock.send(json.dumps(self.freeze(float(words[1:]))).encode())
             if words[:1] == b"+":
                 if self.status is None:
                     if words == b"+":  # its session ends it

@@ -39,12 +39,12 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from spool import CHUNK, FOLDER, RECORDS, SPOOLS, STREAMS, TRIES  # noqa: E402
+from spool import CHUNK, FOLDER, KINDS, RECORDS, SPOOLS, STREAMS, TRIES  # noqa: E402
 
 HEAD = struct.Struct(">cQI")  # of a frame
-KINDS = [b"o", b"e"]  # as STREAMS
 LINE = 4096  # bytes at the end of an output in which its last line is looked for
 TIMEOUT = 30  # seconds that a keeper may be busy: it waits for a lock, or the disk
+FROZEN = "/v1/xdrive/frozen"  # as in frozen.py
 PAUSE = 0.2  # seconds between two looks at what a command wrote
 
 
@@ -107,7 +107,8 @@ def recorded(name, moment=0):
     if state is None:
         return None
     state["run"] = name
-    state["is_lost"] = state["status"] is None
+    state["is_frozen"] = os.path.exists(f"{FROZEN}/{name}/whole")
+    state["is_lost"] = state["status"] is None and not state["is_frozen"]
     if state["ended"] is not None and state["ended"] < moment:
         state["since"] = list(state["written"])
     for stream, output in enumerate(STREAMS):
@@ -128,7 +129,19 @@ def list_all():
     known = [{"is_kept": False, "is_lost": False, **state} for state in states.values() if state]
     for state in sorted(known, key=lambda state: state["began"]):
         state["last"] = last_line(state)
+        state["freezing"] = freezing(state)
         print(f"xdrive: run={json.dumps(state)}")
+
+
+def freezing(state):
+    """How a command that may be frozen would be: whether by its user, and in words by a notice."""
+    if not state.get("freezes") or not state["is_kept"] or state["status"] is not None:
+        return None
+    import frozen  # which takes as long to load as all else
+
+    pid, bound = state["pid"], state["bound"]
+    words = frozen.fit(pid, bound, frozen.NOTICE - frozen.asked(pid))[1]
+    return {"fits": frozen.fit(pid, bound, frozen.PAUSE)[0], "words": words}
 
 
 def list_running():

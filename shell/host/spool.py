@@ -17,6 +17,7 @@ SPOOLS = "/var/lib/xdrive/commands"  # not on the drive: an open file would keep
 RECORDS = "/v1/xdrive/runs"  # of commands that have ended, or may be lost
 MOST = 50  # records that are kept, the latest; likewise of those with tries
 STREAMS = ["output", "errors"]
+KINDS = [b"o", b"e"]  # of the frames of each
 ORDER = "order"  # in the record of a command that is begun again: `tries.py` keeps it
 TRIES = "tries"  # the folder there with the records of its former tries
 CHUNK = 256 << 10
@@ -103,6 +104,15 @@ class Stream:
         self.is_lost = False  # whether only `last` has it, because the file could not be written
         self.times = collections.deque(maxlen=TIMES)  # when, and which byte came then
         self.limit = 0  # the most that there can be in all, once the command has ended
+
+    def resume(self, path, written, first, kept):
+        """Goes on as the stream whose file is at `path`, if it had one, of which these are known."""
+        self.written, self.first, self.kept = written, first, kept
+        with contextlib.suppress(FileNotFoundError):
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            shutil.copyfile(path, self.path)
+            os.chmod(self.path, 0o600)
+            self.file = os.open(self.path, os.O_RDWR)
 
     def read(self):
         """Reads the command's output; false when there is none now."""

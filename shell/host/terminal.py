@@ -1,21 +1,25 @@
 """A terminal that outlives the connection it is shown through.
 
-    terminal.py attach NAME SEEN [COMMAND…]
+    terminal.py attach NAME SEEN [[--freeze] COMMAND…]
     terminal.py arrive SESSION COMMAND…
     terminal.py left
+    terminal.py thaw
 
 `attach` attaches the caller's terminal to the terminal NAME and ends with its command's exit
 status. Where there is no such terminal yet, it is started with COMMAND. The first line of output is
 `xdrive: terminal=new|same FROM`. The command's output follows, from its byte FROM on: from SEEN,
 the number of bytes that the caller has already shown, or from a later byte if that one is not kept any
-more. Without a COMMAND and without such a terminal the first line is `terminal=none 0`.
+more. Without a COMMAND and without such a terminal the first line is `terminal=none 0`. With `--freeze` a close may
+freeze it (`frozen.py`).
 
 `arrive` waits until SESSION is attached to this host and `session arrive` has chosen a terminal for
 it. It attaches to that one, from the first byte that is kept.
 
 `left` lists the terminals whose sessions are attached no longer, the latest first, as `xdrive:
 left=NAME`. A terminal has the name of the session that started it; in a container with a name that
-follows two dots. One whose command has ended is not listed.
+follows two dots. One whose command has ended is not listed. `thaw` has those go on that are frozen
+on the drive, each once, as terminals that were left: for each there is a line as `command.py thaw`
+has it.
 
 Each terminal is one process, the keeper: in a session of its own, with the command in a
 pseudo-terminal below it and a socket in /run/xdrive/terminals, for root only. A caller sends the
@@ -40,10 +44,11 @@ import tty
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from enter import Order, Started, forget, open_terminal  # noqa: E402
-from keeper import GONE, SIZE, announce_sizes, status  # noqa: E402
+from enter import Order, Started, forget, open_terminal, with_gpus  # noqa: E402
+from keeper import GONE, SIZE, TERMINALS as FOLDER, announce_sizes, start_keeper, status  # noqa: E402
 
-FOLDER = "/run/xdrive/terminals"
+# `shells` and `frozen` are loaded where a shell is frozen: they take as long as all else.
+
 CLIENTS = "/run/xdrive/clients"  # one file for each session, locked while its client is attached
 ARRIVED = "/run/xdrive/arrived"  # one file for each session that arrived: the terminal for it
 KEPT = 256 << 10  # bytes of output that a caller may have missed: some full screens
@@ -53,14 +58,19 @@ CHUNK = 64 << 10
 LINGER = 900  # seconds that an exit status is kept: as long as a host waits by default
 TIMEOUT = 20  # seconds that a session may take to arrive: as long as it waits for attach.lock
 ANSWER = 3  # seconds that a keeper may take to answer
+FREEZE = "--freeze"  # before a command that may be frozen
 
 
 def main(verb, name="/", *rest):
     if verb == "left":
         return left()
+    if verb == "thaw":
+        import shells
+
+        return shells.thaw(go_on)
     if verb not in ("attach", "arrive") or "/" in name or not rest or not os.isatty(0):
         sys.exit(
-            "usage: terminal.py left, or in a terminal: terminal.py attach NAME SEEN [COMMAND…] "
+            "usage: terminal.py left | thaw, or in a terminal: terminal.py attach NAME SEEN [COMMAND…] "
             "| arrive SESSION COMMAND…"
         )
     if verb == "arrive":
@@ -150,34 +160,43 @@ def connect(name, modes, command):
                 return None
         if os.path.exists(path):
             os.unlink(path)  # of a keeper that was killed
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(path)
-        listener.listen()
-        keeper.connect(path)
-        if os.fork() == 0:
-            keeper.close()
-            lock.close()
-            keep(listener, path, modes, command)
+        start_keeper(keeper, lock, path, lambda it: keep(it, path, command, lambda: Keeper.of(command, modes)))
     return keeper
 
 
-def keep(listener, path, modes, command):
+def go_on(name, again):
+    """Has the terminal `name` be kept that `again` makes, of a shell that was frozen; whether it is."""
+    os.makedirs(FOLDER, mode=0o700, exist_ok=True)
+    path = f"{FOLDER}/{name}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
+        with open(f"{FOLDER}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            start_keeper(keeper, lock, path, lambda it: keep(it, path, [], lambda: Keeper.again(*again())))
+        keeper.send(b"?")
+        return keeper.recv(16) == b"running"
+
+
+def keep(listener, path, command, begins):
     """The keeper's process: never returns."""
     try:
         os.setsid()
-        size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(SIZE))
-        started, master = begin(command, modes, size)
+        keeper = begins()
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.open(f"{FOLDER}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream, end in enumerate([nothing, nothing, log]):
             os.dup2(end, stream)
         os.chdir("/")
-        Keeper(listener, started, master).run()
+        keeper.listener, keeper.name = listener, os.path.basename(path)
+        if keeper.freezes:
+            import frozen
+
+            frozen.mark()
+        keeper.run()
     except Exception:  # the process has no other way to report it
         traceback.print_exc()
     finally:
         os.unlink(path)
-        forget(command)
+        forget(command[command[:1] == [FREEZE] :])
         os._exit(0)
 
 
@@ -220,8 +239,9 @@ class Caller:
 
 
 class Keeper:
-    def __init__(self, listener, started, master):
-        self.listener, self.started, self.master = listener, started, master
+    def __init__(self, started, master, command):
+        self.started, self.master, self.command = started, master, command
+        self.freezes = self.is_frozen = False
         self.output = bytearray()  # the last of what the command wrote,
         self.written = 0  # of so many bytes in all
         self.limit = None  # the most that there can be in all, once the command has ended
@@ -230,6 +250,24 @@ class Keeper:
         self.word = "new"  # the next caller's first line has it
         self.status = None
         os.set_blocking(master, False)
+
+    @classmethod
+    def of(cls, command, modes):
+        """Of a new terminal like the caller's."""
+        freezes = command[0] == FREEZE
+        command = with_gpus(command[1:]) if freezes else command
+        size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(SIZE))
+        keeper = cls(*begin(command, modes, size), command)
+        keeper.freezes = freezes
+        return keeper
+
+    @classmethod
+    def again(cls, started, master, command, output, written):
+        """Of one that goes on, of which these bytes of output are the last."""
+        keeper = cls(started, master, command)
+        keeper.output += output
+        keeper.written, keeper.freezes, keeper.word = written, True, "same"
+        return keeper
 
     def run(self):
         until = None
@@ -241,6 +279,15 @@ class Keeper:
             left = until and max(0, until - time.monotonic())
             reads, writes, _ = select.select(*self.wanted(), [], left)
             self.handle(reads, writes)
+
+    def end_frozen(self):
+        """Of a shell that is frozen nothing more comes."""
+        self.is_frozen = True
+        self.started.wait()
+        self.typed.clear()
+        if self.master is not None:
+            os.close(self.master)
+            self.master = None
 
     def send_status(self):
         """To this caller, and to a next one: over a dead connection it never arrives."""
@@ -257,7 +304,7 @@ class Keeper:
     def wanted(self):
         """What may be read, and what written, now."""
         reads, writes = [self.listener], []
-        if self.status is None:
+        if self.status is None and not self.is_frozen:
             reads.append(self.started.end)
         if self.master is not None:
             if self.waiting() < AHEAD:
@@ -285,7 +332,7 @@ class Keeper:
             self.read_input()
         if self.caller and caller.terminal in writes:
             self.write_output()
-        if self.started.end in reads:
+        if not self.is_frozen and self.started.end in reads:
             self.reap()
         if self.listener in reads:
             self.accept()
@@ -370,6 +417,10 @@ class Keeper:
             seen, terminals, _, _ = socket.recv_fds(sock, 32, 1)
             if seen == b"?":
                 sock.send(b"running" if self.status is None else b"ended")
+            if seen == b"?0" or seen[:1] == b"*":
+                import shells
+
+                sock.send(shells.answer(self, seen))
             terminal = terminals[0]
             kept = self.written - len(self.output)
             given = min(max(int(seen), kept), self.written)

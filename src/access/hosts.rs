@@ -9,7 +9,7 @@ use super::own_key;
 use crate::drive::{Contact, HostError, Hosts, NoAnswer, Prepared, RECORD_LIFE, Subnets};
 use crate::ec2::Instance;
 use crate::host::boot::{self, BootOrder, Watch};
-use crate::host::{CloseReport, Closed, MountOrder, Role};
+use crate::host::{AtMount, CloseReport, Closed, MountOrder, Role};
 use crate::ids::{InstanceId, SessionId, Uuid};
 use crate::ssh::HostKey;
 
@@ -103,9 +103,20 @@ impl Hosts for SshHosts {
         Ok(())
     }
 
+    fn forgets(&self) -> bool {
+        self.frozen == AtMount::Forget
+    }
+
     async fn mount(&mut self, host: &Instance, order: &MountOrder) -> Result<Uuid, HostError> {
         let scripts = self.host(host).await?;
-        let mounted = scripts.mount(order).await.map_err(translated)?;
+        if self.frozen == AtMount::Keep {
+            self.frozen = order.frozen;
+        }
+        let order = MountOrder {
+            frozen: self.frozen,
+            ..order.clone()
+        };
+        let mounted = scripts.mount(&order).await.map_err(translated)?;
         let uuid = mounted.uuid;
         self.mounted = Some(mounted);
         // An earlier close's result is another host's.
@@ -120,7 +131,7 @@ impl Hosts for SshHosts {
 
     async fn close(&mut self, host: &Instance) -> Result<Closed, HostError> {
         let scripts = self.host(host).await?;
-        let report = scripts.close("a session saves it").await;
+        let report = scripts.close(self.closes_for).await;
         let report = report.map_err(translated)?;
         let closed = report.closed();
         self.closed = Some(report);

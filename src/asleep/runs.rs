@@ -157,7 +157,11 @@ fn record(fs: &Ext4, id: &CommandId) -> Result<Option<(Run, [u64; 2])>, Error> {
 fn record_in(fs: &Ext4, folder: &[u8], id: &CommandId) -> Result<Option<(Run, [u64; 2])>, Error> {
     match fs.record(&joined(folder, b"record"), RECORD) {
         Err(Error::Missing) => Ok(None),
-        record => Ok(Run::on_record(id, &record?)),
+        record => {
+            let frozen = [RECORDS, b"frozen", id.as_str().as_bytes(), b"whole"];
+            let is_frozen = unless_missing(fs.find(&frozen.join(&b'/')))?.is_some();
+            Ok(Run::on_record(id, &record?, is_frozen))
+        }
     }
 }
 

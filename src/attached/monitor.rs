@@ -8,6 +8,7 @@
 //! Runs until it is stopped, or has an ending for the session. It stops between two calls, never in
 //! the middle of one that changes the cloud.
 
+use std::cell::Cell;
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -21,7 +22,8 @@ use crate::clock::Clock;
 use crate::cloud::Cloud;
 use crate::drive::{HostError, Reconciler};
 use crate::ec2::{Ec2, Instance, Market, TakenBack};
-use crate::host::{HostEvent, closing};
+use crate::host::container::CommandId;
+use crate::host::{Frozen, HostEvent, closing};
 use crate::ids::DriveName;
 use crate::report::{Report, Text, ToText, one_line};
 use crate::ssh::shell::Message;
@@ -94,6 +96,8 @@ pub(crate) struct Context<'a> {
     pub(crate) checkpoint: Option<Duration>,
     /// How long a command asks to have for its end after a notice; none for a shell.
     pub(crate) notice: Option<Duration>,
+    /// The session's own command, and where it is noted that it was frozen; none for a shell.
+    pub(crate) command: Option<(CommandId, &'a Cell<bool>)>,
     pub(crate) output: Output,
 }
 
@@ -114,6 +118,7 @@ impl<'a> Context<'a> {
             drive,
             checkpoint: None,
             notice: None,
+            command: None,
             output,
         }
     }
@@ -307,6 +312,19 @@ impl<'a> Monitor<'a> {
         }
     }
 
+    /// Prints what became of a command that may be frozen; notes it of the session's own.
+    fn report_freeze(&self, frozen: &Frozen) {
+        if let Some((_, is_frozen)) = self.own_command(&frozen.run) {
+            is_frozen.set(frozen.outcome.is_ok());
+        }
+        self.context.output.print(&frozen.to_string());
+    }
+
+    fn own_command(&self, run: &str) -> Option<&(CommandId, &'a Cell<bool>)> {
+        let own = self.context.command.as_ref();
+        own.filter(|(id, _)| id.as_str() == run)
+    }
+
     /// Shows the remaining time; true if there is nothing more to wait for.
     fn is_over(&self) -> bool {
         let Some((at, since)) = self.noticed else {
@@ -335,6 +353,7 @@ impl<'a> Monitor<'a> {
             News::Host(HostEvent::Notice { at, .. }) => self.notice(at),
             News::Host(HostEvent::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
             News::Host(HostEvent::Closing(reason)) => return Some(Ending::Closed(reason)),
+            News::Host(HostEvent::Freeze(frozen)) => self.report_freeze(&frozen),
             News::Host(HostEvent::Unmounted) => return self.interruption(),
             News::Host(HostEvent::Rebalance { .. }) => {
                 // One checkpoint at most, and only with `--checkpoint`.

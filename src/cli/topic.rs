@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 12] = [
+pub(super) const TOPICS: [Topic; 13] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -35,6 +35,11 @@ pub(super) const TOPICS: [Topic; 12] = [
         name: "unattended",
         about: "runs that go on for weeks with no laptop there",
         markdown: include_str!("topics/unattended.md"),
+    },
+    Topic {
+        name: "freeze",
+        about: "commands that go on, where they were, on another instance",
+        markdown: include_str!("topics/freeze.md"),
     },
     Topic {
         name: "network",

@@ -117,6 +117,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
         } else {
             args.command
         },
+        criu: paths.criu.clone(),
         ..Request::new(drive, options)
     };
     request.add_described()?;

@@ -64,8 +64,8 @@ struct Row {
     /// Words of the command, quoted for a shell.
     command: String,
     /// State of the run; `lost` is one that vanished with its host, `waiting` one whose next try is to
-    /// begin (`xdrive tend`).
-    #[cfg_attr(test, schemars(extend("enum" = ["running", "ended", "lost", "waiting"])))]
+    /// begin (`xdrive tend`), `frozen` one that goes on where it was on the drive's next host.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "ended", "lost", "waiting", "frozen"])))]
     state: &'static str,
     /// Number of its latest try; null if it is not begun again where its host is lost.
     #[serde(rename = "try")]
@@ -80,6 +80,8 @@ struct Row {
     closing: Option<String>,
     /// Last line that it printed.
     last: String,
+    /// How it would be frozen if EC2 took its instance now, in words; null if it may not be (`--freeze`).
+    freezing: Option<String>,
     /// When its results last began to be brought to S3, RFC 3339; null if never, or they go nowhere.
     results_synced: Option<String>,
     /// Why the last time failed, in words; null if it did not.
@@ -201,6 +203,7 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         command: run.command.clone(),
         number: run.number,
         state: match run.status {
+            _ if run.is_frozen => "frozen",
             _ if listed.waits(run) => "waiting",
             _ if run.is_lost => "lost",
             Some(_) => "ended",
@@ -211,6 +214,7 @@ fn rows_of(drive: &DriveName, listed: &Listed, all: bool, cloud: &Cloud) -> Vec<
         status: run.status,
         closing: run.closing.clone(),
         last: run.last.clone(),
+        freezing: run.freezing.as_ref().map(|it| it.words.clone()),
         results_synced: (run.results.as_ref())
             .and_then(Brought::synced_at)
             .map(|at| format!("{at:.0}")),
@@ -278,6 +282,9 @@ fn text_of(
         if let Some(why) = &row.results_failed {
             let _ = writeln!(text, "    its results are not synced: {}", one_line(why));
         }
+        if let Some(words) = &row.freezing {
+            let _ = writeln!(text, "    freezes: {}", one_line(words));
+        }
         if !row.last.is_empty() {
             let _ = writeln!(text, "    > {}", one_line(&row.last));
         }
@@ -314,6 +321,7 @@ mod tests {
             status: None,
             closing: Some("\u{202e}no\u{85}tice".to_owned()),
             last: "\u{1b}]0;TITLE\u{7}\u{1b}[31mred\u{9b}2J".to_owned(),
+            freezing: Some("in \u{9b}2J".to_owned()),
             results_synced: None,
             results_failed: None,
             dollars_so_far: None,
@@ -333,7 +341,7 @@ mod tests {
             format!(
                 "  r?c  {container}  running  1:01:01  since 2026-01-02T03:04:05Z\n    \
                  sh -c '?]52;c;x?'?hint: x\n    its host was closing: ?no?tice\n    \
-                 > ?]0;TITLE??[31mred?2J\n"
+                 freezes: in ?2J\n    > ?]0;TITLE??[31mred?2J\n"
             )
         };
         let expected = format!(

@@ -220,6 +220,7 @@ mod tests {
             local_dir: home.join("local"),
             local_dir_named: false,
             local_cache: home.join("cache"),
+            criu: home.join("criu"),
             names: home.join("names"),
             ssh_config: home.join("xdrive/ssh_config"),
             known_hosts: home.join("known"),

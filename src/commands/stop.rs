@@ -6,7 +6,7 @@ use crate::cloud::Cloud;
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::opener::{Drive, Opening};
-use crate::visit::{self, Visitor};
+use crate::visit::{self, Manner, Visitor};
 
 /// `xdrive stop`.
 #[derive(Debug, clap::Args)]
@@ -61,5 +61,10 @@ pub async fn stop(args: &Args, cloud: Cloud, visitor: Visitor) -> Result<u8, Fai
         json: args.json,
         ..Opening::new(super::whole(args.drive.clone()))
     };
-    visit::stop(Drive::open(opening, cloud).await?, visitor, args.hung).await
+    let manner = if args.hung {
+        Manner::EndHung
+    } else {
+        Manner::End
+    };
+    visit::stop(Drive::open(opening, cloud).await?, visitor, manner).await
 }

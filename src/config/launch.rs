@@ -145,6 +145,9 @@ pub struct LaunchOptions {
     pub notice: Option<Duration>,
     /// The interval between checkpoints; none are taken without it.
     pub checkpoint: Option<Duration>,
+    /// Whether what begins is frozen where its instance is taken; then the family comes first on which it was.
+    /// Where this is left open it is as the drive has it.
+    pub freezes: Option<bool>,
 }
 
 /// The most characters of the line, which is as much as a tag's value has.
@@ -192,6 +195,7 @@ impl Display for LaunchOptions {
             ("warm", word(self.speed.warm)),
             ("notice", self.notice.map(quantity::compact)),
             ("checkpoint", self.checkpoint.map(quantity::compact)),
+            ("freeze", word(self.freezes)),
         ];
         let words = words.into_iter();
         let words = words.filter_map(|(key, value)| Some(format!("{key}={}", value?)));
@@ -233,6 +237,12 @@ impl FromStr for LaunchOptions {
 }
 
 impl LaunchOptions {
+    /// Whether what begins may be frozen.
+    #[must_use]
+    pub fn may_freeze(&self) -> bool {
+        self.freezes == Some(true)
+    }
+
     /// Lays these options over `other`, each by itself: as flags lie over the configuration.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
@@ -255,6 +265,7 @@ impl LaunchOptions {
             speed: self.speed.or(other.speed),
             notice: self.notice.or(other.notice),
             checkpoint: self.checkpoint.or(other.checkpoint),
+            freezes: self.freezes.or(other.freezes),
         }
     }
 
@@ -279,6 +290,7 @@ impl LaunchOptions {
             "warm" => self.speed.warm = read(key, quantity::warm(value))?,
             "notice" => self.notice = read(key, quantity::ending(value))?,
             "checkpoint" => self.checkpoint = read(key, quantity::checkpoint(value))?,
+            "freeze" => self.freezes = read(key, value.parse())?,
             _ => return Err(InvalidLine::Unknown(key.to_owned())),
         }
         Ok(())
@@ -380,11 +392,12 @@ mod tests {
             speed(),
             of(time(10..60)),
             of(time(15..604_800)),
+            of(any::<bool>()),
         );
         (machine, terms, drive).prop_map(|(machine, terms, drive)| {
             let (requirements, arch, ami, instance_profile) = machine;
             let (market, fallback, max_price, is_free, leave_zone, subnet) = terms;
-            let (size, speed, notice, checkpoint) = drive;
+            let (size, speed, notice, checkpoint, freezes) = drive;
             LaunchOptions {
                 requirements,
                 arch,
@@ -400,6 +413,7 @@ mod tests {
                 speed,
                 notice,
                 checkpoint,
+                freezes,
             }
         })
     }

@@ -31,6 +31,8 @@ pub struct Options {
     pub new_image: Option<String>,
     /// The image: a registry reference, or the path of an archive.
     pub image: Option<String>,
+    /// Whether what begins may be frozen, as it was typed: from then on the drive has it as a setting.
+    pub freezing: Option<bool>,
     /// Mounts of the main container, and whether it has Docker's socket.
     pub places: Places,
     /// The variables that the session brings along.
@@ -63,6 +65,7 @@ impl Options {
         let is_free = flags.is_free(&file);
         let market = flags.named_market().or(file.market);
         let (arch, size, image) = (flags.arch, flags.size, flags.image.clone());
+        let freezing = flags.freeze;
         // A type on the command line decides the architecture.
         let new_arch = file.arch.filter(|_| flags.types.is_empty());
         let (new_size, new_image) = (file.size, file.image.clone());
@@ -85,11 +88,13 @@ impl Options {
                 speed: config.speed(),
                 notice: config.notice.map(|it| it.0),
                 checkpoint: config.checkpoint.map(|it| it.0),
+                freezes: config.freeze,
             },
             new_arch,
             new_size: new_size.map(|it| it.0),
             new_image,
             image,
+            freezing,
             places,
             reach: config.reach(),
             tags,

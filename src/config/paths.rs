@@ -22,6 +22,8 @@ pub struct Paths {
     pub local_dir_named: bool,
     /// The trees and images of the EC2 in a folder, shared by all its state directories.
     pub local_cache: PathBuf,
+    /// Where a build from a clone puts criu for hosts (`shell/criu.sh`).
+    pub criu: PathBuf,
     /// The names of drives, kept for completions.
     pub names: PathBuf,
     /// The file that `xdrive ssh-config` writes for OpenSSH's client.
@@ -49,6 +51,7 @@ impl Paths {
                 .or_else(|| environment::path(environment::LOCAL_DIR))
                 .unwrap_or_else(|| xdg.data_dir().join("xdrive").join("local")),
             local_cache: cache.join("local"),
+            criu: cache.join("criu"),
             names: cache.join("names"),
             ssh_config: config.join("ssh_config"),
             known_hosts: config.join("known_hosts"),

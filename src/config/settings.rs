@@ -192,6 +192,14 @@ pub struct Config {
     #[arg(long, help_heading = None)]
     pub resume: bool,
 
+    /// Have the shell and notebooks, or CMD, go on elsewhere, where they were, if EC2 takes the instance back.
+    ///
+    /// With its memory, on a processor of the same kind; CMD has no input. Later, too, for what has none,
+    /// until --freeze=false. `xdrive help freeze` has the limits [default: the drive's].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          hide_short_help = true, help_heading = None)]
+    pub freeze: Option<bool>,
+
     /// Print what would be launched, with prices; change nothing.
     #[arg(long, help_heading = None)]
     #[serde(skip)]

@@ -135,6 +135,11 @@ pub trait Hosts {
     /// anew. (A cleanup may have found them unused right before the launch.)
     fn forget_groups(&mut self) {}
 
+    /// Whether what is frozen on the drive is removed at its next mount.
+    fn forgets(&self) -> bool {
+        false
+    }
+
     /// Asks a running host for its state: about three seconds where nothing answers, 23 where the
     /// answer is slow. Changes nothing there, except that a leading session may take the client
     /// lock already, if it is free, for as long as it lives.

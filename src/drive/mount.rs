@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::ec2::speed;
-use crate::host::MountOrder;
+use crate::host::{AtMount, MountOrder};
 use crate::ids::{Generation, VolumeId};
 
 use super::observed::{DEVICE, SeenVolume};
@@ -38,6 +38,8 @@ pub(crate) fn order_for_mounted(volume: &VolumeId, generation: Generation) -> Mo
         size: None,
         wait: WAIT,
         dirty_bytes: unwritten(None),
+        // For whom it is mounted the plan does not know.
+        frozen: AtMount::Leave,
     }
 }
 

@@ -119,6 +119,8 @@ pub struct Terms {
     pub arch_by: ArchBy,
     /// Whether only types of the free tier are launched.
     pub is_free: bool,
+    /// The family whose types come first, such as `c6a`: on its processors a frozen command goes on.
+    pub family: Option<String>,
 }
 
 /// The origin of the required architecture.

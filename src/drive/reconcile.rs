@@ -11,6 +11,7 @@ mod copy;
 mod destroy;
 mod leave;
 mod make;
+mod mounter;
 mod run;
 mod sweep;
 mod throwaway;
@@ -311,6 +312,8 @@ pub struct Reconciler<H: Hosts> {
     unusable: Option<UnusableHost>,
     /// The root device of each image that was launched; `None` where its name is not known.
     root_devices: BTreeMap<String, Option<String>>,
+    /// The volume whose tags do not say yet that this session has it mounted.
+    unnoted: Option<VolumeId>,
     /// Instances whose end was reported.
     reported_ended: BTreeSet<InstanceId>,
     /// Instances that were reported not to answer.
@@ -353,6 +356,7 @@ impl<H: Hosts> Reconciler<H> {
             left: Left::default(),
             unusable: None,
             root_devices: BTreeMap::new(),
+            unnoted: None,
             reported_ended: BTreeSet::new(),
             reported_silent: BTreeSet::new(),
             is_ending: Rc::default(),

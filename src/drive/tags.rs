@@ -11,6 +11,7 @@ mod carried;
 mod copies;
 mod keys;
 mod leaving;
+mod mounter;
 mod read;
 mod record;
 mod settings;
@@ -22,10 +23,11 @@ mod write;
 pub use carried::Carried;
 pub use copies::{FORKED_FROM, adopt, fork, forked_from, is_copy};
 pub use keys::{
-    AMI, ARCH, BASE, BLANK, DELETING, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, KIND, NAME,
-    NUMBER, OP, OWNER, RENAMING, SCRATCH, SESSION, UNTIL, UUID,
+    AMI, ARCH, BASE, BLANK, DELETING, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, KIND, MOUNTER,
+    NAME, NUMBER, OP, OWNER, RENAMING, SCRATCH, SESSION, UNTIL, UUID,
 };
 pub use leaving::Leaving;
+pub use mounter::{NOBODY, mounted_by, mounter, mounter_before};
 pub use read::{
     drive, has_owner, host_key, is_scratch, newest, owner, read_snapshot, read_volume, session,
     until,

@@ -133,7 +133,7 @@ mod tests {
                 "closing": {closing}, "written": [0, 0]}}"#
         );
         let id = CommandId::parse("1f").unwrap();
-        Run::on_record(&id, record.as_bytes()).unwrap().0
+        Run::on_record(&id, record.as_bytes(), false).unwrap().0
     }
 
     fn last_instance(launched: i64, why: &str) -> Ended<'_> {
@@ -184,6 +184,8 @@ mod tests {
         };
         let there = Run {
             is_lost: false,
+            is_frozen: false,
+            freezing: None,
             ..run(None, None)
         };
         assert_eq!(on_host(None), OnHost::Begins);

@@ -64,6 +64,12 @@ pub struct InstanceType {
 }
 
 impl InstanceType {
+    /// The family of the type of this name, such as `c6a` of c6a.large.
+    #[must_use]
+    pub fn family_of(name: &str) -> &str {
+        name.split('.').next().unwrap_or_default()
+    }
+
     /// Whether it needs NVIDIA's driver.
     #[must_use]
     pub fn needs_driver(&self) -> bool {

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 46] = [
+const SCRIPTS: [(&str, &str); 56] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -45,10 +45,23 @@ const SCRIPTS: [(&str, &str); 46] = [
         include_str!("../../shell/host/jupyter_config.py"),
     ),
     ("terminal.py", include_str!("../../shell/host/terminal.py")),
+    ("shells.py", include_str!("../../shell/host/shells.py")),
+    (
+        "processes.py",
+        include_str!("../../shell/host/processes.py"),
+    ),
+    ("ptmx.py", include_str!("../../shell/host/ptmx.py")),
     ("command.py", include_str!("../../shell/host/command.py")),
     ("running.py", include_str!("../../shell/host/running.py")),
     ("results.py", include_str!("../../shell/host/results.py")),
     ("notify.py", include_str!("../../shell/host/notify.py")),
+    ("criu.py", include_str!("../../shell/host/criu.py")),
+    ("cuda.py", include_str!("../../shell/host/cuda.py")),
+    ("shm.py", include_str!("../../shell/host/shm.py")),
+    ("frozen.py", include_str!("../../shell/host/frozen.py")),
+    ("sockets.py", include_str!("../../shell/host/sockets.py")),
+    ("notebook.py", include_str!("../../shell/host/notebook.py")),
+    ("freeze.py", include_str!("../../shell/host/freeze.py")),
     ("retry.py", include_str!("../../shell/host/retry.py")),
     ("environment", include_str!("../../shell/host/environment")),
     ("ssh", include_str!("../../shell/host/ssh")),

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 
 use super::facts::{BUSY, Facts, ScriptError};
+use super::frozen::Frozen;
 use crate::ssh::channel::{self, Sender, Session};
 use crate::ssh::{Output, Ssh, SshError};
 
@@ -82,6 +83,8 @@ pub enum HostEvent {
     },
     /// The host began to close, for this reason; it will never mount or start anything again.
     Closing(String),
+    /// A command was frozen, or could not be.
+    Freeze(Frozen),
     /// The drive is unmounted for good.
     Unmounted,
 }
@@ -99,6 +102,8 @@ impl HostEvent {
                 at: rest.parse().ok()?,
             },
             "closing" => Self::Closing(rest.to_owned()),
+            "froze" => Self::Freeze(Frozen::done(rest)?),
+            "not_frozen" => Self::Freeze(Frozen::failed(rest)?),
             "unmounted" => Self::Unmounted,
             _ => return None,
         })
@@ -316,6 +321,14 @@ mod tests {
                 "closing the lease ended",
                 Some(HostEvent::Closing("the lease ended".into())),
             ),
+            (
+                "not_frozen 1f too large: 21 GiB",
+                Some(HostEvent::Freeze(Frozen {
+                    run: "1f".into(),
+                    outcome: Err("too large: 21 GiB".into()),
+                })),
+            ),
+            ("froze 1f soon", None),
             ("unmounted", Some(HostEvent::Unmounted)),
             ("notice terminate soon", None),
             ("tomorrow's event", None),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::facts::{Facts, ScriptError};
+use super::frozen::Frozen;
 use super::room::Room;
 use crate::ids::VolumeId;
 
@@ -35,6 +36,8 @@ pub struct CloseReport {
     pub room: Option<Room>,
     /// Whether the drive, still mounted, was synced and is read-only.
     pub frozen: bool,
+    /// The commands that were to be frozen.
+    pub commands: Vec<Frozen>,
     /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -82,6 +85,7 @@ impl CloseReport {
             whole: facts.optional("whole")?,
             room: Room::read(facts),
             frozen: facts.yes("frozen"),
+            commands: Frozen::all(facts),
             timings: facts.timings(),
         })
     }

@@ -10,6 +10,12 @@ pub const LONGEST: Duration = Duration::from_mins(1);
 /// The least time that every program has to end when EC2 takes the host.
 pub const SHORTEST: Duration = Duration::from_secs(5);
 
+/// The reason of a close by a session that saves the drive.
+pub(crate) const SAVE: &str = "a session saves it";
+
+/// The reason of a close that freezes commands, as its user asks for.
+pub(crate) const PAUSE: &str = "frozen by its user";
+
 /// The time that EC2 has to leave for the steps after the programs' end.
 const AFTER: Duration = Duration::from_secs(50);
 

@@ -28,7 +28,7 @@ impl EarlyConnection {
     #[must_use]
     pub fn begin(target: &Target, key: &str, session: &SessionId, command: Option<&str>) -> Self {
         let (target, key) = (target.clone(), key.to_owned());
-        let shell = command.map(|command| terminal(&session.0, command));
+        let shell = command.map(|command| terminal(&session.0, command, false));
         let (opened, connection) = oneshot::channel();
         let shell = tokio::spawn(async move {
             let gate = Arc::default();

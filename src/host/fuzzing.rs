@@ -43,6 +43,7 @@ pub(crate) fn facts(input: &[u8]) -> Vec<String> {
     if let Ok(report) = CloseReport::read(&facts) {
         let closed = report.closed();
         assert_eq!(closed.is_none(), !report.unmounted && !report.frozen);
+        texts.extend(report.commands.iter().map(ToString::to_string));
         texts.extend(report.why);
         volume(report.whole.as_ref());
     }
@@ -125,6 +126,7 @@ fn event(text: &str) -> Option<String> {
         }
         HostEvent::Rebalance { at } => at.to_string(),
         HostEvent::Closing(why) => why.clone(),
+        HostEvent::Freeze(frozen) => frozen.to_string(),
         HostEvent::Unmounted => "unmounted".to_owned(),
     })
 }

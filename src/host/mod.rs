@@ -8,8 +8,10 @@ mod closed;
 pub mod closing;
 mod contact;
 pub mod container;
+pub mod criu;
 mod early;
 pub mod facts;
+mod frozen;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 pub(crate) mod logs;
@@ -29,4 +31,5 @@ pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};
 pub use closed::{CloseReport, Closed, Committed};
 pub use contact::{HostState, Mounted, Remaining};
 pub use early::{EarlyConnection, EarlySibling};
-pub use mount::{Gpus, MountOrder, MountedDrive};
+pub use frozen::{Frozen, Images};
+pub use mount::{AtMount, Gpus, MountOrder, MountedDrive};

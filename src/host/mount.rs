@@ -30,6 +30,20 @@ pub struct MountOrder {
     /// The most bytes that may wait to be written (`vm.dirty_bytes`); the host uses a tenth of its
     /// memory if that is less.
     pub dirty_bytes: u64,
+    /// The order for the commands that are frozen on the drive.
+    pub frozen: AtMount,
+}
+
+/// The order, at a mount, for the commands that are frozen on the drive. They become processes by
+/// root's hand, and whoever had the drive last may have written them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AtMount {
+    /// They may go on, on this mount or, if that ends before, on a later one.
+    Keep,
+    /// They are removed.
+    Forget,
+    /// They do not go on, neither on this mount nor later; the next one removes them.
+    Leave,
 }
 
 /// A mounted drive.
@@ -51,6 +65,10 @@ pub struct MountedDrive {
     pub gpus: Gpus,
     /// How many bytes may wait to be written to it; none if that could not be limited.
     pub dirty_bytes: Option<u64>,
+    /// How many commands are frozen on it.
+    pub frozen: u32,
+    /// How many frozen commands this mount has removed.
+    pub forgotten: u32,
     /// Whether it was full, and has got back some of the room that is reserved for that.
     pub released: bool,
     /// The steps and how long they took, in order.
@@ -69,8 +87,13 @@ pub enum Gpus {
 }
 
 /// The inputs of `drive mount`.
-pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 8] {
+pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 9] {
     let blank = if order.blank { "yes" } else { "no" };
+    let frozen = match order.frozen {
+        AtMount::Keep => "keep",
+        AtMount::Forget => "forget",
+        AtMount::Leave => "",
+    };
     let uuid = order.uuid.map(|uuid| uuid.to_string());
     let size = order.size.map(|bytes| bytes.to_string());
     [
@@ -82,21 +105,20 @@ pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 8] {
         ("XDRIVE_DEVICE", order.device.clone()),
         ("XDRIVE_SIZE", size.unwrap_or_default()),
         ("XDRIVE_DIRTY_BYTES", order.dirty_bytes.to_string()),
+        ("XDRIVE_FROZEN", frozen.to_owned()),
     ]
 }
 
 impl MountedDrive {
     pub(super) fn read(facts: &Facts) -> Result<Self, ScriptError> {
+        let count = |key| facts.get(key).and_then(|text| text.parse().ok());
         Ok(Self {
             uuid: facts.require("uuid")?,
             size: facts.require("size")?,
             room: Room::read(facts),
             formatted: facts.yes("formatted"),
             source: facts.get("source").map(str::to_owned),
-            held: facts
-                .get("held")
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0),
+            held: count("held").unwrap_or(0),
             gpus: match facts.require::<String>("gpus")?.as_str() {
                 "none" => Gpus::None,
                 "yes" => Gpus::Waiting,
@@ -104,6 +126,8 @@ impl MountedDrive {
                 _ => return Err(facts.garbled("gpus")),
             },
             dirty_bytes: facts.get("dirty").and_then(|text| text.parse().ok()),
+            frozen: count("frozen_commands").unwrap_or(0),
+            forgotten: count("forgotten").unwrap_or(0),
             released: facts.yes("released"),
             timings: facts.timings(),
         })

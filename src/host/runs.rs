@@ -25,6 +25,8 @@ pub struct CommandOrder<'a> {
     pub limit: Option<Limit>,
     /// The try that begins; none of a command that is not begun again.
     pub attempt: Option<Attempt<'a>>,
+    /// Whether a close may freeze it.
+    pub freezes: bool,
     /// A string for a shell.
     pub command: &'a str,
     /// How many bytes of each of its outputs are kept.
@@ -111,6 +113,12 @@ pub struct Run {
     /// Whether it vanished with its host: nobody knows its end.
     #[serde(default)]
     pub is_lost: bool,
+    /// Whether it is frozen on the drive, and goes on with that.
+    #[serde(default)]
+    pub is_frozen: bool,
+    /// How it would be frozen now; none of one that may not be, or does not run.
+    #[serde(default)]
+    pub freezing: Option<Freezing>,
     /// Whether a session can attach to it: it runs, or no caller has received its exit status.
     #[serde(default)]
     pub is_kept: bool,
@@ -124,6 +132,15 @@ pub struct Run {
     /// What became of its results; none if they go nowhere.
     #[serde(default)]
     pub results: Option<Brought>,
+}
+
+/// How a run would be frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Freezing {
+    /// Whether it would be by its user: that close has minutes for it.
+    pub fits: bool,
+    /// How it would be under a notice of EC2's, in words.
+    pub words: String,
 }
 
 /// What became of the results of a run that go to S3.
@@ -159,8 +176,13 @@ impl Run {
     }
 
     /// Parses the record of the run `id` on a drive that is mounted nowhere. Returns it without its last
-    /// line, and the bytes that this try wrote to standard output and to standard error.
-    pub(crate) fn on_record(id: &CommandId, record: &[u8]) -> Option<(Self, [u64; 2])> {
+    /// line, and the bytes that this try wrote to standard output and to standard error. It `is_frozen` if
+    /// its memory is on the drive, too.
+    pub(crate) fn on_record(
+        id: &CommandId,
+        record: &[u8],
+        is_frozen: bool,
+    ) -> Option<(Self, [u64; 2])> {
         let Record {
             mut run,
             mut written,
@@ -169,14 +191,15 @@ impl Run {
             *written = written.saturating_sub(first);
         }
         id.as_str().clone_into(&mut run.id);
-        run.is_lost = run.status.is_none();
+        run.is_frozen = is_frozen;
+        run.is_lost = run.status.is_none() && !is_frozen;
         Some((run, written))
     }
 
     /// Whether it still runs.
     #[must_use]
     pub fn runs(&self) -> bool {
-        self.status.is_none() && !self.is_lost
+        self.status.is_none() && !self.is_lost && !self.is_frozen
     }
 
     /// The exit status of one that has ended for good: by itself, or well. One that the close of its

@@ -12,10 +12,11 @@ mod along;
 mod arrive;
 mod build;
 mod containers;
+mod freeze;
+mod notebook;
 mod tries;
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::AsyncRead;
@@ -31,7 +32,7 @@ use super::places::Places;
 use super::pull::Pulled;
 use super::registry::RegistryLogin;
 use super::runs::{CommandOrder, Run};
-use crate::ids::{ContainerName, DriveName, SessionId};
+use crate::ids::{ContainerName, DriveName};
 use crate::quote::quote;
 use crate::ssh::channel::Session;
 use crate::ssh::terminal::Terminal;
@@ -40,6 +41,7 @@ use crate::ssh::{Output, PublicHostKey, RemoteCommand, Ssh, SshError};
 pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
 pub use containers::Removed;
+pub use freeze::{Freezes, NotThawed, Thawed};
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";
@@ -278,38 +280,6 @@ impl Host {
         running(&facts, name).map(Some)
     }
 
-    /// Makes `token` `session`'s token for Jupyter in a container, the main one unless it has a `name`,
-    /// next to those of other attached sessions, and starts Jupyter if it does not run. None if the
-    /// image has no `JupyterLab`. Does not wait until it listens. The token is sent on standard input.
-    pub async fn jupyter(
-        &self,
-        name: Option<&ContainerName>,
-        session: &SessionId,
-        token: &str,
-    ) -> Result<Option<SocketAddr>, ScriptError> {
-        const SCRIPT: &str = "container jupyter";
-        let command = call(
-            SCRIPT,
-            &[container_input(name), ("XDRIVE_SESSION", &session.0)],
-        );
-        let output = self
-            .ssh
-            .run_named(SCRIPT, &command, token.as_bytes())
-            .await?;
-        let facts = Facts::read(SCRIPT, &output, &[])?;
-        match facts.require::<String>("jupyter")?.as_str() {
-            "none" => Ok(None),
-            _ => facts.require("jupyter").map(Some),
-        }
-    }
-
-    /// Waits until the Jupyter that was started there listens, a minute at most.
-    pub async fn jupyter_listens(&self, name: Option<&ContainerName>) -> Result<(), ScriptError> {
-        self.run("container listens", &[container_input(name)])
-            .await
-            .map(drop)
-    }
-
     /// Sends `signal` to a command in a container, the main one unless it has a `name`, and to what it
     /// started; success if the command has ended.
     pub async fn signal(
@@ -361,8 +331,8 @@ impl Host {
 
     /// The terminal `name` on this host, in which `command` runs: see [`crate::ssh::Shell`].
     #[must_use]
-    pub fn terminal(&self, name: &str, command: &str) -> Terminal {
-        terminal(name, command)
+    pub fn terminal(&self, name: &str, command: &str, freezes: bool) -> Terminal {
+        terminal(name, command, freezes)
     }
 
     /// The command that `order` describes, on this host: see [`crate::ssh::Shell`].
@@ -374,7 +344,8 @@ impl Host {
             format!("{} {}", limit.time.as_secs().max(1), limit.notice.as_secs())
         });
         let attempt = order.attempt.map_or_else(String::new, |it| it.words());
-        let words = [order.label, order.client, &limit, &attempt];
+        let freeze = if order.freezes { "freeze" } else { "" };
+        let words = [order.label, order.client, &limit, &attempt, freeze];
         RemoteCommand::new(&program, id, order.kept, words, order.command)
     }
 
@@ -455,8 +426,10 @@ impl Host {
 }
 
 /// As [`Host::terminal`], for a host that has not answered yet.
-pub(super) fn terminal(name: &str, command: &str) -> Terminal {
-    Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, command)
+pub(super) fn terminal(name: &str, command: &str, freezes: bool) -> Terminal {
+    let flag = if freezes { "--freeze " } else { "" };
+    let command = format!("{flag}{command}");
+    Terminal::new(&format!("{}/terminal.py", *DIRECTORY), name, &command)
 }
 
 /// The input that says which container of the drive a script is about.

@@ -29,7 +29,7 @@
 //! policy = "lab.json"     # its one policy document, a file in this directory
 //!
 //! [gpu]                   # of types with a GPU of NVIDIA's: what stands in for it
-//! driver = "ready"        # or "late", "never", "failed", "hangs"
+//! driver = "ready"        # or "late", "never", "failed", "hangs"; "real": this computer's own
 //! seconds = 20            # how long a late one takes
 //! on-bus = true           # whether the device is on the instance's bus
 //! toolkit = true          # whether Docker knows NVIDIA's container toolkit

@@ -142,7 +142,7 @@ impl Drive {
     }
 
     /// Lists the drive's parts again.
-    pub(super) async fn look_again(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn look_again(&mut self) -> Result<(), Failure> {
         let listing = Listing::read(&self.cloud.ec2, &self.name).await;
         self.look(listing).await
     }

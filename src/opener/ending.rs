@@ -17,6 +17,8 @@ pub(crate) enum Ending {
     Escaped,
     /// The user detached (`~d`): the host and what runs there go on.
     Detached,
+    /// The user asked for a save that freezes what runs (`~f`).
+    Frozen,
     /// The host closes the drive by itself, for this reason.
     Closed(String),
     /// EC2 took the instance back.
@@ -47,6 +49,7 @@ impl From<ShellExit> for Ending {
         match exit {
             ShellExit::Detached => Self::Detached,
             ShellExit::Escaped => Self::Escaped,
+            ShellExit::Frozen => Self::Frozen,
             exit => Self::Exit(exit.code()),
         }
     }
@@ -60,7 +63,7 @@ impl Ending {
             Self::Escaped => ShellExit::Escaped.code(),
             Self::Asked(end) => Exit::from(end).code(),
             // An interruption was reported when it came.
-            Self::Detached | Self::Interruption(_) => 0,
+            Self::Detached | Self::Frozen | Self::Interruption(_) => 0,
             Self::Closed(reason) => {
                 return Err(Failure::new(
                     Exit::Disconnected,
@@ -73,7 +76,7 @@ impl Ending {
 
     /// The ending that counts once the shell or command has `ended` and the `monitor` has stopped.
     /// The monitor's ending is why the shell ended, and counts. An interruption does not count
-    /// after a signal, `~.` or `~d`: the session neither asks whether to resume nor starts the
+    /// after a signal, `~.`, `~d` or `~f`: the session neither asks whether to resume nor starts the
     /// command again. After `~d` on an instance that EC2 takes the drive is saved.
     pub(crate) fn of_both(monitor: Option<Self>, ended: anyhow::Result<Self>) -> Self {
         match (monitor, ended) {
@@ -81,7 +84,7 @@ impl Ending {
                 let code = Some(code);
                 Self::Interruption(Interruption::Noticed { at, code })
             }
-            (Some(Self::Interruption(_)), Ok(asked @ Self::Asked(_))) => asked,
+            (Some(Self::Interruption(_)), Ok(asked @ (Self::Asked(_) | Self::Frozen))) => asked,
             (Some(Self::Interruption(_)), Ok(Self::Escaped | Self::Detached)) => Self::Escaped,
             (Some(ending), _) | (None, Ok(ending)) => ending,
             (None, Err(error)) => Self::Failed(Failure::from(error)),

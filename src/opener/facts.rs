@@ -50,14 +50,9 @@ impl DriveFacts {
             .chain(snapshots.iter().map(|snapshot| snapshot.size))
             .max();
         let head = match from {
-            Some(Head::Volume(id)) => volumes
-                .iter()
-                .find(|volume| volume.id == *id)
-                .map(|volume| &volume.tags),
-            Some(Head::Snapshot(id)) => snapshots
-                .iter()
-                .find(|snapshot| snapshot.id == *id)
-                .map(|snapshot| &snapshot.tags),
+            Some(head @ (Head::Volume(_) | Head::Snapshot(_))) => {
+                chosen(head, &volumes, &snapshots)
+            }
             Some(Head::Empty) | None => newest(&volumes, &snapshots),
         };
         Self {
@@ -86,6 +81,11 @@ impl DriveFacts {
         let of_volumes = self.volumes_left().map(|it| &it.tags);
         let of_snapshots = self.snapshots.iter().map(|it| &it.tags);
         tags::newest(of_volumes.chain(of_snapshots), |tags| tags)
+    }
+
+    /// The tags of one of its parts.
+    pub(crate) fn tags_of(&self, head: &Head) -> Option<&Tags> {
+        chosen(head, &self.volumes, &self.snapshots)
     }
 
     /// The newest snapshot that can be read: of that generation, or of any.
@@ -127,6 +127,15 @@ pub(super) fn newest<'a>(volumes: &'a [Volume], snapshots: &'a [Snapshot]) -> Op
     let of_snapshots = snapshots.iter().map(|snapshot| &snapshot.tags);
     let newest = tags::newest(of_volumes.chain(of_snapshots), |tags| tags);
     newest.map(|(_, tags)| tags)
+}
+
+/// The tags of the part that the user chose.
+fn chosen<'a>(head: &Head, volumes: &'a [Volume], snapshots: &'a [Snapshot]) -> Option<&'a Tags> {
+    match head {
+        Head::Volume(id) => volumes.iter().find(|it| it.id == *id).map(|it| &it.tags),
+        Head::Snapshot(id) => snapshots.iter().find(|it| it.id == *id).map(|it| &it.tags),
+        Head::Empty => None,
+    }
 }
 
 fn is_thrown_away(instance: &Instance) -> bool {

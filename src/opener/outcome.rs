@@ -22,6 +22,10 @@ impl Drive {
     /// Reports a failed commit: it loses nothing, but explains why a later session may create the
     /// container anew.
     pub(crate) fn report_commit<H: Hosts>(&self, reconciler: &mut Reconciler<H>) {
+        let closed = reconciler.hosts().closed();
+        for frozen in closed.iter().flat_map(|closed| &closed.commands) {
+            self.report.print(&frozen.to_string());
+        }
         if let Some(closed) = reconciler.hosts().closed()
             && closed.committed == Committed::Failed
         {

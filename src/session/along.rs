@@ -132,10 +132,11 @@ pub(super) fn shell_name(
     left: Option<&str>,
     session: &SessionId,
 ) -> String {
-    match (&inside.container.came, left, &inside.container.named) {
-        (Came::Running, Some(left), _) => left.to_owned(),
+    let has_its_shells = inside.container.came == Came::Running || inside.thawed.is_some();
+    match (left, &inside.container.named) {
+        (Some(left), _) if has_its_shells => left.to_owned(),
         // An earlier session's shell has ended with its container.
-        (_, _, None) => session.to_string(),
-        (_, _, Some(container)) => format!("{session}..{container}"),
+        (_, None) => session.to_string(),
+        (_, Some(container)) => format!("{session}..{container}"),
     }
 }

@@ -11,7 +11,7 @@ use crate::cloud::Cloud;
 use crate::drive::pools::{self, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Market, Zone};
+use crate::ec2::{InstanceType, Market, Zone};
 use crate::failure::Failure;
 use crate::launch::terms::{stays_on_spot, terms};
 use crate::opener::DriveFacts;
@@ -27,7 +27,18 @@ const ON_DEMAND: &str = "on demand costs several times what spot does: \
 impl Session {
     /// Settles what is launched for the drive.
     pub(super) fn settle_terms(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
-        let terms = self.request.terms(drive, &self.drive.cloud)?;
+        let mut terms = self.request.terms(drive, &self.drive.cloud)?;
+        // By the drive's setting alone no command is begun without input.
+        let setting = drive.settings.freezing();
+        let setting = setting.filter(|_| self.request.has_no_input());
+        let launch = &mut self.request.options.launch;
+        launch.freezes = launch.freezes.or(setting);
+        if launch.may_freeze() {
+            terms.family = drive
+                .last
+                .as_ref()
+                .map(|last| InstanceType::family_of(&last.instance_type).to_owned());
+        }
         let options = &self.request.options;
         let markets = terms.markets.clone();
         if let (Some(host), Some(Requirements::Types(types))) =

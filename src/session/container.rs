@@ -26,6 +26,7 @@ use crate::ssh::{DedicatedConnection, Ssh, SshError};
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
 use super::start::{Asked, describe_start, described, first_image, image, left_in, start_named};
+use super::thawed::reported;
 use super::{browser, build, container_failure, gpu};
 use crate::access::Ready;
 use crate::attached::warn_of_docker;
@@ -34,6 +35,10 @@ use crate::attached::warn_of_docker;
 pub(super) struct ContainerSession {
     pub(super) host: Host,
     pub(super) container: Container,
+    /// Whether what is frozen on the drive may go on.
+    pub(super) thaws: bool,
+    /// The terminal in it whose shell was frozen, and has gone on.
+    pub(super) thawed: Option<String>,
     /// The terminal that an earlier session left in it, if it has a name.
     left: Option<String>,
     notebook: Option<Arc<Notebook>>,
@@ -86,6 +91,8 @@ pub(super) struct Arrival<'a> {
     pub(super) ready: Ready,
     /// The drive's own settings.
     pub(super) settings: &'a Settings,
+    /// Whether what is frozen on the drive may go on.
+    pub(super) thaws: bool,
 }
 
 /// Starts the containers and opens the connections into the session's, unless both were ready on
@@ -104,6 +111,7 @@ pub(super) async fn enter(
         mounted,
         ready,
         settings,
+        thaws,
     } = arrival;
     let wanted = request.options.image.as_deref();
     let known = mounted.source.as_deref();
@@ -140,7 +148,10 @@ pub(super) async fn enter(
     step.done(&describe_start(&container));
     let commands = described(&container, asked.as_ref())?;
     if commands.is_empty() && request.named.is_none() {
-        return join(connections, host, container, session, report).await;
+        thaw_notebooks(thaws, host, report).await;
+        let (mut inside, line) = join(connections, host, container, session, report).await?;
+        inside.thaws = thaws;
+        return Ok((inside, line));
     }
     // They go stale meanwhile.
     drop(connections);
@@ -149,11 +160,19 @@ pub(super) async fn enter(
         None => container,
         Some(named) => start_named(request, named, host, report).await?,
     };
+    thaw_notebooks(thaws, host, report).await;
     let left = left_in(host, &container).await;
     let connections = Connections::open(ssh, jupyter_place(&request.options), None, false).await;
     let (mut inside, line) = join(connections, host, container, session, report).await?;
-    inside.left = left;
+    (inside.left, inside.thaws) = (left, thaws);
     Ok((inside, line))
+}
+
+/// Before Jupyter is started: the server that is frozen goes on then.
+async fn thaw_notebooks(thaws: bool, host: &Host, report: &Report) {
+    if thaws {
+        reported(host.thaw_notebooks(), report).await;
+    }
 }
 
 /// Enters a container that runs, over these connections.
@@ -184,6 +203,8 @@ impl ContainerSession {
             host: host.clone(),
             container,
             left: None,
+            thaws: false,
+            thawed: None,
             notebook: None,
             jupyter: JoinSet::new(),
         };
@@ -265,9 +286,11 @@ impl ContainerSession {
         self.host.signal(name, command, signal).await
     }
 
-    /// The terminal that an earlier session left in the container; `main` is that in the main one.
+    /// The terminal that an earlier session left in the container, or that was frozen there; `main` is that
+    /// in the main one.
     pub(super) fn left_shell<'a>(&'a self, main: Option<&'a str>) -> Option<&'a str> {
         match self.container.named {
+            _ if self.thawed.is_some() => self.thawed.as_deref(),
             None => main,
             Some(_) => self.left.as_deref(),
         }
@@ -354,7 +377,7 @@ impl Notebook {
     /// Authorizes the token, and starts Jupyter unless it runs; false if the image has none.
     async fn start(&self, host: &Host) -> Result<bool, ScriptError> {
         let container = self.container.as_ref();
-        let started = host.jupyter(container, &self.session, &self.token);
+        let started = host.jupyter(container, &self.session, &self.token, self.wanted.freezes);
         let Some(address) = started.await? else {
             return Ok(false);
         };

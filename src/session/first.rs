@@ -81,6 +81,7 @@ mod tests {
             image: None,
             arch: None,
             arch_by: ArchBy::Default,
+            family: None,
             is_free: false,
         };
         let explanation = |session, command| {

@@ -15,7 +15,7 @@ use crate::config::quantity::Port;
 use crate::drive::tags::RunState;
 use crate::drive::tend::BY_EC2;
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Instance, Market};
+use crate::ec2::{Instance, InstanceType, Market};
 use crate::failure::{Exit, Failure};
 use crate::ids::SnapshotId;
 use crate::signals::End;
@@ -24,6 +24,14 @@ use super::leave::Parting;
 use super::request::{Request, Task};
 use super::state::Session;
 use crate::opener::{Cost, Drive, Ending, Interruption};
+
+/// How far a session's command had come when its instance was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommandState {
+    NotBegun,
+    Begun,
+    Frozen,
+}
 
 /// The exit code of a command that was interrupted: Ctrl-C, which is its user's.
 const INTERRUPTED: u8 = Exit::Interrupted as u8;
@@ -57,7 +65,9 @@ impl Session {
             );
         }
         let resumes = asked.is_none()
-            && if is_command {
+            && if is_command && self.is_frozen.get() {
+                self.goes_on_frozen(instance)
+            } else if is_command {
                 self.takes_a_try(&interruption, instance).await
             } else {
                 let question = question(&self.markets());
@@ -105,11 +115,37 @@ impl Session {
         self.finish(ending, outcome).map(Parting::Ends)
     }
 
+    /// Whether the frozen command goes on on another instance, which uses up no try: nothing of it is done
+    /// twice.
+    fn goes_on_frozen(&mut self, instance: &Instance) -> bool {
+        let is_in_time = match self.request.task {
+            Task::Run { limit, .. } => self.time_left(limit) >= SHORTEST,
+            _ => true,
+        };
+        if is_in_time {
+            if let Some(terms) = &mut self.terms {
+                terms.family = Some(InstanceType::family_of(&instance.instance_type).to_owned());
+            }
+            self.drive.report.print(&format!(
+                "the command goes on, where it was, on another instance than {}",
+                instance.id
+            ));
+        }
+        is_in_time
+    }
+
     /// The ending of this session if it does not resume.
     fn final_ending(&self, interruption: Interruption, instance: &Instance) -> Ending {
         let command = &self.drive.cloud.command;
+        let state = if self.is_frozen.get() {
+            CommandState::Frozen
+        } else if self.has_begun {
+            CommandState::Begun
+        } else {
+            CommandState::NotBegun
+        };
         self.request
-            .final_ending(interruption, instance, self.has_begun, command)
+            .final_ending(interruption, instance, state, command)
     }
 
     /// Whether the command is started again, which uses up one try if it had begun. Its user must not
@@ -177,7 +213,7 @@ impl Request {
         &self,
         interruption: Interruption,
         instance: &Instance,
-        has_begun: bool,
+        state: CommandState,
         xdrive: &str,
     ) -> Ending {
         let is_command = !self.is_shell();
@@ -185,14 +221,17 @@ impl Request {
             return Ending::Exit(0);
         }
         let (drive, id) = (&self.drive, &instance.id);
-        let may_have_begun = has_begun || matches!(self.task, Task::Attach(_));
+        let not_begun = state == CommandState::NotBegun && !matches!(self.task, Task::Attach(_));
         let code = match interruption {
             Interruption::Gone(failure) => return Ending::Failed(failure),
             Interruption::Noticed { code, .. } => code,
             Interruption::Taken => None,
         };
         let of_the_command = match code {
-            _ if is_command && !may_have_begun => ", before the command had begun".to_owned(),
+            _ if state == CommandState::Frozen => {
+                ", and the command is frozen: it goes on with the drive".to_owned()
+            }
+            _ if is_command && not_begun => ", before the command had begun".to_owned(),
             Some(code) if is_command => format!(
                 ", which ended the command (exit code {code}): it may have done half of what it does"
             ),
@@ -203,6 +242,7 @@ impl Request {
         };
         let error = anyhow!("EC2 took {} back{of_the_command}", id.drive_label(drive));
         let by_itself = match (is_command, self.may_restart()) {
+            _ if state == CommandState::Frozen => "",
             (false, _) => "; --resume does so by itself",
             (true, false) => "; `run --restart` starts a command again by itself",
             (true, true) => "",

@@ -37,6 +37,10 @@ impl Session {
                 return self.interrupted(interruption, host).await;
             }
             Ending::Detached => self.leave_detached(host).await,
+            Ending::Frozen => {
+                self.reconciler.hosts().freeze_at_close(true);
+                self.leave_drive(host, Ending::Frozen).await
+            }
             ending => self.leave_drive(host, ending).await,
         };
         // A snapshot has what the list said of its volume, which may be older.
@@ -89,7 +93,8 @@ impl Session {
         };
         let mut even_if_used = false;
         if others > 0 {
-            if self.request.has_terminal() && matches!(ending, Ending::Exit(_) | Ending::Escaped) {
+            let is_by_user = matches!(ending, Ending::Exit(_) | Ending::Escaped | Ending::Frozen);
+            if self.request.has_terminal() && is_by_user {
                 let who = if others == 1 {
                     "another has joined: end that session".to_owned()
                 } else {

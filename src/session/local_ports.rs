@@ -21,6 +21,8 @@ pub(super) struct JupyterPlace {
     pub(super) port: u16,
     /// Whether its address is opened in the browser.
     pub(super) opens: bool,
+    /// Whether it is frozen where its host is taken.
+    pub(super) freezes: bool,
 }
 
 /// Jupyter's port on this computer; none if it is neither started nor forwarded.
@@ -33,6 +35,7 @@ pub(super) fn jupyter_place(options: &Options) -> Option<JupyterPlace> {
     jupyter_port(options).map(|port| JupyterPlace {
         port,
         opens: options.config.open,
+        freezes: options.launch.may_freeze(),
     })
 }
 

@@ -133,6 +133,7 @@ impl Session {
     /// an earlier host of this session, on another one.
     pub(super) async fn ready(&mut self) -> Result<Led, NotUp> {
         loop {
+            self.reconciler.hosts().frozen = self.frozen_at_mount();
             // On the heap: unoptimised, a future is in the stack frames of all that wait for it.
             let (outcome, asked) = if self.is_resumed {
                 Box::pin(self.resume()).await
@@ -148,6 +149,10 @@ impl Session {
                     },
                     asked,
                 ) => {
+                    if let Err(error) = self.reconciler.note_mounter().await {
+                        let why = format!("what is frozen now does not go on later: {error}");
+                        self.drive.report.warn(&why);
+                    }
                     let entry = Entry::Lead {
                         volume,
                         generation,
@@ -162,6 +167,8 @@ impl Session {
                     if let Some(led) = Box::pin(self.join(&holder)).await? {
                         return Ok(led);
                     }
+                    // Whoever had it may be another caller.
+                    self.drive.look_again().await?;
                 }
                 (outcome, asked) => {
                     let (drive, reconciler) = (&self.drive, &mut self.reconciler);

@@ -1,5 +1,6 @@
 //! The request of a session, and its checks before any connection is opened.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,6 +145,8 @@ pub struct Request {
     /// The address to which its host posts by the order that is begun again, without one in `notify`.
     /// Whoever may write on the drive may have written it: nothing is posted to it from here.
     pub posts_to: Option<String>,
+    /// The folder in which a build from a clone has criu's archive.
+    pub criu: PathBuf,
     /// A script to run on the host before that.
     pub examination: Option<Examination>,
     /// The AWS credentials that programs in the container may use.
@@ -167,6 +170,7 @@ impl Request {
             results: None,
             notify: None,
             posts_to: None,
+            criu: PathBuf::new(),
             examination: None,
             credentials: None,
         }

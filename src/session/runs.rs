@@ -136,6 +136,8 @@ mod tests {
             status: None,
             closing: None,
             is_lost: false,
+            is_frozen: false,
+            freezing: None,
             is_kept: true,
             last: String::new(),
             first: [0; 2],

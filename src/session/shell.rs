@@ -18,7 +18,7 @@ use crate::host::facts::ScriptError;
 use crate::opener::Ending;
 use crate::signals::{End, Job, Signal, Signals};
 use crate::ssh::escape::Answers;
-use crate::ssh::shell::{Message, ShellError, Unconfirmed};
+use crate::ssh::shell::{Message, Progress, ShellError};
 use crate::ssh::{DedicatedConnection, RemoteCommand, Shell, ShellExit};
 use crate::terminal;
 
@@ -41,6 +41,7 @@ pub(super) async fn run_shell(
 ) -> anyhow::Result<Ending> {
     let InTerminal {
         command,
+        freezes,
         notice,
         has_begun,
         messages,
@@ -57,7 +58,7 @@ pub(super) async fn run_shell(
         let left = inside.left_shell(drive.hosts().terminal());
         shell_name(inside, left.filter(|_| command.is_empty()), &session)
     };
-    let terminal = inside.host.terminal(&name, &program);
+    let terminal = inside.host.terminal(&name, &program, freezes);
     // Before it is asked for, as with one without a terminal.
     *has_begun = !command.is_empty();
     let shell = Shell::terminal(line, terminal, answers).await;
@@ -102,6 +103,8 @@ pub(super) async fn run_shell(
 /// The program to run in a terminal: a command, or a shell if it is empty.
 pub(super) struct InTerminal<'a> {
     pub(super) command: &'a [String],
+    /// Whether a close may freeze it.
+    pub(super) freezes: bool,
     /// How long the command may take to end when its instance is taken.
     pub(super) notice: Duration,
     /// Whether the command has begun, as far as it is known.
@@ -125,8 +128,8 @@ pub(super) struct Piped {
     pub(super) is_detached: bool,
     /// Whether it gets this process's standard input: another try would miss what one has read.
     pub(super) has_input: bool,
-    /// The input that was read and that the host has not confirmed yet.
-    pub(super) unconfirmed: Unconfirmed,
+    /// How far its streams have come.
+    pub(super) progress: Progress,
     /// The command that attaches to it, for hints.
     pub(super) attach: String,
     /// How long its host is kept without a sign of life from here.
@@ -152,7 +155,7 @@ pub(super) async fn run_command(
         is_run,
         is_detached,
         has_input,
-        unconfirmed,
+        progress,
         attach,
         lease,
     } = command;
@@ -163,7 +166,9 @@ pub(super) async fn run_command(
     } else {
         match inside.host.begin(&remote).await {
             // By whoever else tends the run.
-            Ok(()) | Err(ScriptError::Begun(_)) => inside.host.command_there(&id),
+            Ok(()) | Err(ScriptError::Begun(_)) => {
+                inside.host.command_there(&id).after(progress.arrived())
+            }
             Err(error) => {
                 *has_begun = matches!(error, ScriptError::Ssh(_));
                 return Err(error.into());
@@ -173,7 +178,7 @@ pub(super) async fn run_command(
     if is_detached {
         return Ok(Ending::Detached);
     }
-    let shell = Shell::piped(line, remote, answers, unconfirmed).await;
+    let shell = Shell::piped(line, remote, answers, progress).await;
     let mut shell = shell.inspect_err(|error| {
         // One that the host has begun had its keeper then.
         *has_begun = !has_input || !matches!(error, ShellError::NoKeeper(_));

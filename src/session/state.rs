@@ -22,7 +22,7 @@ use crate::opener::{Drive, Ending, Opening, ProgressPrinter, subnet};
 use crate::report::Report;
 use crate::signals::End;
 use crate::ssh::UserKey;
-use crate::ssh::shell::Unconfirmed;
+use crate::ssh::shell::Progress;
 use crate::terminal;
 
 /// A running session.
@@ -45,12 +45,14 @@ pub(super) struct Session {
     pub(super) port: Option<u16>,
     /// The command that it is for, once that has an id; none for a shell.
     pub(super) command: Option<CommandId>,
-    /// The input read from standard input and not yet confirmed by the host.
-    pub(super) unconfirmed: Unconfirmed,
+    /// How far the command's streams have come.
+    pub(super) progress: Progress,
     /// When the first try of a run was started.
     pub(super) first_try: Option<BootTime>,
     /// Whether that has begun on the present instance, as far as it is known.
     pub(super) has_begun: bool,
+    /// Whether it was frozen when its host was taken: then its next host has it go on.
+    pub(super) is_frozen: Cell<bool>,
     /// Whether EC2 took an earlier host of this session, which goes on on another.
     pub(super) is_resumed: bool,
     /// The announcements of hosts, and the results of renewing their leases.
@@ -102,6 +104,7 @@ impl Session {
                 options.launch.size,
             )
             .with_speed(options.launch.speed)
+            .with_freezing(options.freezing)
             .with_own(&drive.own_tags(&options.tags)?)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
@@ -125,9 +128,10 @@ impl Session {
             terms: None,
             port: None,
             command: None,
-            unconfirmed: Unconfirmed::default(),
+            progress: Progress::default(),
             first_try: None,
             has_begun: false,
+            is_frozen: Cell::new(false),
             is_resumed: false,
             news,
         })
@@ -158,11 +162,12 @@ impl Session {
         let lease = self.leases.session;
         let session = self.reconciler.session().clone();
         // Another image or other mounts would end a shell in the container as it is, and variables are
-        // brought first.
+        // brought first. Whether one can be frozen is tried before it.
         let options = &request.options;
         let is_shell = request.is_shell()
             && request.named.is_none()
             && options.image.is_none()
+            && !options.launch.may_freeze()
             && options.places.are_kept()
             && options.variables.is_empty()
             && options.agent.is_none()

@@ -35,7 +35,7 @@ use crate::opener::{Cost, Drive, Ending, Growth, Interruption, unless_ended};
 use crate::report::harmless;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::escape::{Answers, Question};
-use crate::ssh::shell::{ShellError, Unconfirmed};
+use crate::ssh::shell::{Progress, ShellError};
 
 /// How long after its refusal the announcement of a host that closes may arrive: the host looks for
 /// what it has to announce five times a second, and then it takes half a round trip.
@@ -85,6 +85,7 @@ impl Session {
         }
         self.drive.warn_if_full(room, Growth::AfterThisSession);
         let session = self.reconciler.session().clone();
+        let thaws = self.may_thaw(instance).await;
         let hosts = self.reconciler.hosts();
         let ready = hosts.take_ready(&instance.id);
         let (Some((ssh, host)), Some(mounted)) = (hosts.link(&instance.id), hosts.mounted()) else {
@@ -102,6 +103,7 @@ impl Session {
                 mounted,
                 ready,
                 settings: &self.recorded,
+                thaws,
             },
             &self.drive.cloud,
             &self.drive.report,
@@ -144,9 +146,9 @@ impl Session {
         &mut self,
         inside: &ContainerSession,
         attempt: Try,
+        freezes: bool,
     ) -> Result<Option<Piped>, getrandom::Error> {
-        self.unconfirmed = Unconfirmed::default();
-        let unconfirmed = self.unconfirmed.clone();
+        let progress = self.progress.clone();
         let attach = format!("{} attach {}", self.drive.cloud.command, self.request.drive);
         let there = match &self.request.task {
             Task::Attach(Some(id)) => {
@@ -156,13 +158,17 @@ impl Session {
             _ => attempt == Try::There,
         };
         if there {
+            let is_run = !matches!(self.request.task, Task::Connect);
+            if let Some(id) = self.command.as_ref().filter(|_| !is_run) {
+                self.reconciler.hosts().adopt_command(run_client(id));
+            }
             return Ok(self.command.clone().map(|id| Piped {
-                remote: inside.host.command_there(&id),
+                remote: inside.host.command_there(&id).after(progress.arrived()),
                 id,
-                is_run: true,
+                is_run,
                 is_detached: matches!(self.request.task, Task::Again(_)),
                 has_input: true,
-                unconfirmed,
+                progress,
                 attach,
                 lease: self.leases.command,
             }));
@@ -207,6 +213,7 @@ impl Session {
                 number,
                 retry: &self.request.retry,
             }),
+            freezes,
             command: &inside.container.command(&id, &variables, words),
             kept: self.request.options.config.spool.map_or(SPOOL, |it| it.0),
         });
@@ -215,8 +222,8 @@ impl Session {
             remote,
             is_run,
             is_detached,
-            has_input: !self.request.is_tried() && !is_detached,
-            unconfirmed,
+            has_input: !self.request.is_tried() && !is_detached && !freezes,
+            progress,
             attach,
             lease: self.leases.command,
         }))
@@ -231,7 +238,14 @@ impl Session {
         inside: &mut ContainerSession,
     ) -> Result<(Along, Forwards, Option<Piped>), Ending> {
         let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
+        if inside.thaws {
+            self.thaw(inside).await;
+        }
         let attempt = self.prepare_try(instance, inside).await?;
+        if !(self.is_frozen.replace(false) && attempt == Try::There) {
+            self.progress = Progress::default();
+        }
+        let freezes = attempt != Try::There && self.prepare_to_freeze(instance, inside).await;
         let mut parts = Parts {
             request: &self.request,
             reconciler: &mut self.reconciler,
@@ -244,8 +258,9 @@ impl Session {
         };
         let opened = unless_ended(&mut self.drive.signals, &self.drive.report, opening).await;
         let (along, forwards) = opened.map_err(Ending::Asked)?.map_err(Ending::Failed)?;
-        let command = self.piped_command(inside, attempt);
+        let command = self.piped_command(inside, attempt, freezes);
         let command = command.map_err(|error| failed(error.into()))?;
+        self.reconciler.hosts().freeze_at_close(false);
         Ok((along, forwards, command))
     }
 
@@ -257,8 +272,13 @@ impl Session {
         inside: ContainerSession,
         line: DedicatedConnection,
     ) -> Ending {
+        let thaws = inside.thaws;
         match self.run_inside(instance, inside, line).await {
-            Ending::Failed(failure) if !self.has_begun => self.not_begun(instance, failure).await,
+            Ending::Failed(failure) if !self.has_begun => {
+                // Whatever has gone on, nobody was there to see it.
+                self.reconciler.hosts().freeze_at_close(thaws);
+                self.not_begun(instance, failure).await
+            }
             ending => ending,
         }
     }
@@ -293,6 +313,7 @@ impl Session {
         let monitor = Monitor::new(Context {
             checkpoint: request.checkpoint(),
             notice: (!request.command.is_empty()).then(|| request.notice()),
+            command: self.command.clone().map(|id| (id, &self.is_frozen)),
             ..Context::new(&request.drive, instance, cloud, &drive, output.clone())
         });
         let middle = async {
@@ -301,8 +322,7 @@ impl Session {
                 .is_terminal()
                 .then(|| Cost::ask(instance, &request.drive, &cloud.ec2, &cloud.clock));
             let list = lister(&inside, &forwards, &along);
-            let (table, shown) = (forwards.clone(), output.clone());
-            let answers = answers(request.options.config.discard, list, table, shown, cost);
+            let answers = answers(request, list, forwards.clone(), output.clone(), cost);
             let grace = if command.is_some() {
                 // The host is kept as long.
                 leases.command
@@ -337,6 +357,7 @@ impl Session {
             } else {
                 let in_terminal = InTerminal {
                     command: &request.command,
+                    freezes: request.freezes(),
                     notice: request.notice(),
                     has_begun: &mut self.has_begun,
                     messages: &mut messages,
@@ -373,7 +394,7 @@ impl Session {
 
     /// Reports what of the command's input is lost with its host.
     pub(super) fn report_unconfirmed(&self) {
-        let bytes = self.unconfirmed.bytes();
+        let bytes = self.progress.unconfirmed();
         if bytes > 0 {
             self.drive.report.print(&format!(
                 "{bytes} bytes of the command's input may not have reached it"
@@ -417,17 +438,23 @@ fn rule(request: &Request, leases: Leases, saved: impl FnOnce() -> String) -> St
     saved()
 }
 
+/// Why `~f` does nothing in a session without `--freeze`.
+const NO_FREEZE: &str = "only what was begun with --freeze can be frozen";
+
 /// The answers to what the user asks the terminal for, by `~` and a key.
 fn answers(
-    discards: bool,
+    request: &Request,
     list: impl Fn() -> String + Send + 'static,
     table: Forwards,
     shown: Output,
     cost: Option<Cost>,
 ) -> Answers {
+    let discards = request.options.config.discard;
+    let freezes = request.options.launch.may_freeze();
     let answer = move |question| match question {
-        Question::Detach if discards => throwaway::STAYS.to_owned(),
-        Question::Detach => String::new(),
+        Question::Detach | Question::Freeze if discards => throwaway::STAYS.to_owned(),
+        Question::Freeze if !freezes => NO_FREEZE.to_owned(),
+        Question::Detach | Question::Freeze => String::new(),
         Question::Forwards => list(),
         Question::Prompt => table.prompt(),
         Question::Line(line) => table.obey(&line, &shown),

@@ -56,6 +56,7 @@ impl Session {
     ) -> Result<Try, Ending> {
         let failed = |error: ScriptError| Ending::Failed(anyhow::Error::new(error).into());
         let known = match &self.request.task {
+            _ if self.is_frozen.get() => self.command.clone(),
             Task::Again(again) => Some(again.run.clone()),
             Task::Run { tries: Some(_), .. } => self.command.clone(),
             Task::Run { is_detached, .. } if *is_detached || self.request.has_order() => None,
@@ -67,9 +68,15 @@ impl Session {
         };
         self.command = Some(id.clone());
         let runs = inside.host.runs().await.map_err(failed)?;
-        match on_host(runs.iter().find(|run| run.id == id.as_str())) {
+        let run = runs.iter().find(|run| run.id == id.as_str());
+        match on_host(run) {
+            // It went on, and has ended: the rest of its output is to come.
+            OnHost::Over(_) if self.is_frozen.get() => return Ok(Try::There),
             OnHost::Over(status) => return Err(Ending::Exit(status)),
             OnHost::There => return Ok(Try::There),
+            OnHost::Begins if self.is_frozen.get() => {
+                self.begin_instead(&id, run.is_some_and(|run| run.is_frozen))?;
+            }
             OnHost::Begins => {}
         }
         let tries = inside.host.tries(&id).await.map_err(failed)?;
@@ -93,6 +100,12 @@ impl Session {
             self.request.command = order.words;
             self.request.retry = order.retry;
             self.request.results = order.results;
+        }
+        if run.is_some_and(|run| run.is_frozen) {
+            self.drive.report.warn(&format!(
+                "the next try of the run {} begins, and what is frozen of it is removed",
+                id.as_str()
+            ));
         }
         Ok(Try::Next(begun + 1))
     }
@@ -188,7 +201,7 @@ impl Session {
         let is_users = self.request.may_restart();
         match ending {
             Ending::Exit(code) => Some((RunState::ended_with(*code), Some(*code))),
-            Ending::Asked(End::Interrupt { .. }) | Ending::Escaped if is_users => {
+            Ending::Asked(End::Interrupt { .. }) | Ending::Escaped | Ending::Frozen if is_users => {
                 Some((RunState::Stopped, None))
             }
             Ending::Failed(_) if is_users && !self.has_begun && !self.is_resumed => {

@@ -35,6 +35,8 @@ pub struct RemoteCommand {
     name: String,
     /// The words after the name, which start the command. None to attach to one that is there.
     order: Option<String>,
+    /// The bytes of its outputs that have arrived, of one that is there.
+    seen: Offsets,
 }
 
 /// Places in a command's streams.
@@ -74,7 +76,14 @@ impl RemoteCommand {
             program: program.to_owned(),
             name: name.to_owned(),
             order: None,
+            seen: Offsets::default(),
         }
+    }
+
+    /// It, for a caller that has the bytes of its outputs before `seen`.
+    #[must_use]
+    pub fn after(self, seen: Offsets) -> Self {
+        Self { seen, ..self }
     }
 
     /// As [`RemoteCommand::existing`], for `command` (a string for a shell), which is to be started
@@ -82,21 +91,22 @@ impl RemoteCommand {
     /// command runs, `client`, a client line, counts as attached, unless it is empty; after a `?`
     /// only while no caller is attached. `limit`, unless it is empty, is how many seconds it may
     /// take, and how many more until it is killed. `number`, unless it is empty, is that of the try
-    /// which begins, where the command is tried again.
+    /// which begins, where the command is tried again. `freeze` is empty, or says that it may be frozen.
     #[must_use]
     pub fn new(
         program: &str,
         name: &str,
         kept: u64,
-        [label, client, limit, number]: [&str; 4],
+        [label, client, limit, number, freeze]: [&str; 5],
         command: &str,
     ) -> Self {
         let order = format!(
-            "{kept} {} {} {} {} {command}",
+            "{kept} {} {} {} {} {} {command}",
             quote(label),
             quote(client),
             quote(limit),
-            quote(number)
+            quote(number),
+            quote(freeze)
         );
         Self {
             order: Some(order),
@@ -108,7 +118,7 @@ impl RemoteCommand {
     pub(super) fn start(&self) -> String {
         match &self.order {
             Some(order) => format!("{} {order}", self.call("start")),
-            None => self.attach(Offsets::default()),
+            None => self.attach(self.seen),
         }
     }
 
@@ -344,11 +354,11 @@ mod tests {
 
     #[test]
     fn only_the_start_has_the_command() {
-        let words = ["echo it", "", "60 30", "2"];
+        let words = ["echo it", "", "60 30", "2", "freeze"];
         let command = RemoteCommand::new("/x/command.py", "1f", 4096, words, "sh -c 'echo it'");
         assert_eq!(
             command.start(),
-            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' '60 30' 2 sh -c 'echo it'"
+            "exec python3 -I -S /x/command.py start 1f 4096 'echo it' '' '60 30' 2 freeze sh -c 'echo it'"
         );
         assert_eq!(command.begin(), command.start().replace("start", "begin"));
         let there = RemoteCommand::existing("/x/command.py", "1f");

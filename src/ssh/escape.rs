@@ -17,6 +17,8 @@ pub enum Typed {
     End,
     /// `~d`: leave the host running.
     Detach,
+    /// `~f`: freeze what runs, and save.
+    Freeze,
     /// `~^Z`: suspend xdrive.
     Suspend,
     /// `~#`, `~$`, or a whole line of `~C`: a question to the session.
@@ -40,6 +42,8 @@ pub enum Question {
     Cost,
     /// `~d`: why the session cannot be left running; nothing if it can.
     Detach,
+    /// `~f`: why the session cannot be frozen; nothing if it can.
+    Freeze,
     /// `~C` was typed: what stands above the line, if anything does.
     Prompt,
     /// `~C`: what a line asks for.
@@ -54,6 +58,7 @@ impl Question {
             Self::Forwards => "~#",
             Self::Cost => "~$",
             Self::Detach => "~d",
+            Self::Freeze => "~f",
             Self::Prompt | Self::Line(_) => "",
         }
     }
@@ -67,6 +72,7 @@ pub const HELP: &str = "~?\r\n\
     Escapes, at the start of a line:\r\n \
     ~.   end the session and save\r\n \
     ~d   leave it running and go\r\n \
+    ~f   freeze what runs, save and go (--freeze)\r\n \
     ~#   list the forwarded ports\r\n \
     ~C   forward more of them, or fewer: -L, -R, -KL, -KR\r\n \
     ~$   what the session costs so far\r\n \
@@ -99,7 +105,7 @@ impl Default for Escapes {
 }
 
 impl Escapes {
-    /// The pieces of `typed`, in order. Nothing after an end or a detach is read.
+    /// The pieces of `typed`, in order. Nothing after an end, a detach or a freeze is read.
     pub fn read(&mut self, typed: &[u8]) -> Vec<Typed> {
         let mut asked = Vec::new();
         let mut plain = BytesMut::with_capacity(typed.len() + 1);
@@ -124,6 +130,7 @@ impl Escapes {
                 }
                 (State::Tilde, b'.') => Typed::End,
                 (State::Tilde, b'd') => Typed::Detach,
+                (State::Tilde, b'f') => Typed::Freeze,
                 (State::Tilde, b'#') => Typed::Ask(Question::Forwards),
                 (State::Tilde, b'$') => Typed::Ask(Question::Cost),
                 (State::Tilde, b'C') => {
@@ -146,7 +153,7 @@ impl Escapes {
             };
             // As in ssh, another escape may follow at once.
             self.state = State::LineStart;
-            let end = matches!(escape, Typed::End | Typed::Detach);
+            let end = matches!(escape, Typed::End | Typed::Detach | Typed::Freeze);
             if !plain.is_empty() {
                 asked.push(Typed::Send(plain.split().freeze()));
             }
@@ -183,6 +190,7 @@ mod tests {
         let questions = [Question::Forwards, Question::Cost].map(Typed::Ask);
         assert_eq!(read(b"~#~$"), questions);
         assert_eq!(read(b"a\r~dignored"), [send(b"a\r"), Typed::Detach]);
+        assert_eq!(read(b"~fignored"), [Typed::Freeze]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ use xdrive_ground::terminal::{self, Raw};
 pub use super::start::ShellError;
 pub use exit::ShellExit;
 use pipes::Pipes;
-pub use pipes::Unconfirmed;
+pub use pipes::Progress;
 pub use pump::Message;
 use pump::{Local, Request};
 
@@ -112,18 +112,18 @@ impl Shell {
 
     /// Starts `command` on the host between the local standard streams, or attaches them to one
     /// that is there, from the first byte that is kept. If standard input is a terminal, escapes
-    /// are read from it. What is read and does not reach the command is counted as `unconfirmed`.
+    /// are read from it. `progress` has how far its streams have come.
     pub async fn piped(
         connection: DedicatedConnection,
         command: RemoteCommand,
         answers: Answers,
-        unconfirmed: Unconfirmed,
+        progress: Progress,
     ) -> Result<Self, ShellError> {
         let (session, answer, rest) = start::piped(&connection.ssh, &command.start()).await?;
         if let Answer::Gone = answer {
             return Err(ShellError::NoKeeper("it has none of this name".to_owned()));
         }
-        let mut pipes = Pipes::open(&connection.gate, answers, unconfirmed)?;
+        let mut pipes = Pipes::open(&connection.gate, answers, progress)?;
         if let Answer::Same {
             from,
             is_input_over,

@@ -129,6 +129,9 @@ fn last(runs: &[Run], drive: &Drive) -> Result<CommandId, Failure> {
     if run.runs() {
         return Err(drive.goes_on(&id, "goes on"));
     }
+    if run.is_frozen {
+        return Err(drive.goes_on(&id, "is frozen, and goes on with the next connect"));
+    }
     let container = run.container_name();
     if container != drive.container {
         let place = match container {

@@ -6,9 +6,11 @@ use anyhow::anyhow;
 use serde::Serialize;
 
 use super::visitor::{Visit, Visitor};
+use crate::attached::reach_live;
+use crate::attached::runs::list;
 use crate::drive::proof::HUNG;
 use crate::drive::tags::RunState;
-use crate::drive::{Goal, Left, Outcome};
+use crate::drive::{Goal, Hosts as _, Left, Outcome};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId};
 use crate::opener::{Drive, Ending};
@@ -80,9 +82,62 @@ async fn hung_host(drive: &Drive) -> Result<Option<InstanceId>, Failure> {
     Err(Failure::new(Exit::TryAgain, error).hint(hint))
 }
 
-/// Saves the drive; with `is_hung` also from an instance that hangs. Returns the exit code.
-pub(crate) async fn stop(drive: Drive, visitor: Visitor, is_hung: bool) -> Result<u8, Failure> {
-    let hung = if is_hung {
+/// How a drive is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// What runs on it is ended.
+    End,
+    /// Likewise; also from an instance that hangs.
+    EndHung,
+    /// What may be frozen goes on where it was on the drive's next instance.
+    Freeze,
+}
+
+/// Fails unless a command, shell or notebook runs on the drive that may be frozen, and all of those can be.
+async fn demand_freezable(visit: &mut Visit) -> Result<(), Failure> {
+    let instance = visit.drive.facts.host.clone();
+    let live = reach_live(&mut visit.drive, visit.reconciler.hosts(), instance).await?;
+    let runs = list(&mut visit.drive, &live).await?;
+    let shells = live.host.freezable_shells().await;
+    let shells = shells.map_err(anyhow::Error::new)?;
+    let (xdrive, name) = (&visit.drive.cloud.command, &visit.drive.name);
+    let hint = format!("nothing was done; {xdrive} stop {name} ends what runs, and saves it");
+    let running = runs.iter().filter(|run| run.runs());
+    let freezable: Vec<_> = running
+        .filter_map(|run| Some((run, run.freezing.as_ref()?)))
+        .collect();
+    let unfit = freezable.iter().find(|(_, freezing)| !freezing.fits);
+    let unfit_shell = shells.iter().find_map(|shell| shell.as_ref().err());
+    let error = match (unfit, unfit_shell) {
+        (Some((run, freezing)), _) => {
+            anyhow!("the run {} cannot be frozen: {}", run.id, freezing.words)
+        }
+        (None, Some(why)) => anyhow!("{why}"),
+        (None, None) if !freezable.is_empty() || !shells.is_empty() => return Ok(()),
+        (None, None) => {
+            anyhow!("nothing runs on {name} that may be frozen: that is what --freeze begins")
+        }
+    };
+    Err(Failure::new(Exit::Unavailable, error).hint(hint))
+}
+
+/// The failure of a close that has ended, not frozen, what was to be frozen; or that does not say so.
+fn not_frozen(visit: &mut Visit) -> Option<Failure> {
+    let closed = visit.reconciler.hosts().closed();
+    let commands = closed.map_or(&[][..], |closed| &closed.commands);
+    let words = if commands.is_empty() {
+        "whether it is frozen is not known: ps says so"
+    } else if commands.iter().all(|it| it.outcome.is_ok()) {
+        return None;
+    } else {
+        "not all that was to be frozen is: the rest was ended"
+    };
+    Some(Failure::new(Exit::Failed, anyhow!(words)))
+}
+
+/// Saves the drive. Returns the exit code.
+pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Result<u8, Failure> {
+    let hung = if manner == Manner::EndHung {
         hung_host(&drive).await?
     } else {
         None
@@ -91,6 +146,10 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, is_hung: bool) -> Resul
     let mut visit = Visit::new(drive, visitor, false)?;
     if let Some(host) = hung {
         visit.reconciler.take_for_hung(host);
+    }
+    if manner == Manner::Freeze {
+        demand_freezable(&mut visit).await?;
+        visit.reconciler.hosts().freeze_at_close(true);
     }
     if let Some(run) = &wanted {
         // First: who tends it would begin the next try.
@@ -109,12 +168,18 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, is_hung: bool) -> Resul
         // A snapshot has what the list said of its volume, which may be older.
         drive.mark_over(&run.id, RunState::Stopped, None).await;
     }
+    let unfrozen = (manner == Manner::Freeze)
+        .then(|| not_frozen(&mut visit))
+        .flatten();
+    let Visit {
+        drive, reconciler, ..
+    } = &mut visit;
     let stopped = Stopped::from_outcome(&drive.name, &outcome);
     let code = drive.finish(reconciler, ending, outcome)?;
     if let (true, Some(stopped)) = (drive.json, stopped) {
         report::json(&stopped)?;
     }
-    Ok(code)
+    unfrozen.map_or(Ok(code), Err)
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@
 //! xdrive's own time is the difference of the two within a round; the table shows medians. To
 //! connect is from the start of the process to the first instruction of the command in the
 //! container; to save is from the command's last to the end of the process. In the end a guest
-//! joins a session of xdrive beside OpenSSH ([`guest`]), and the program is started alone
-//! ([`start`]). Nothing is asserted about time. Everything is made in a directory of its own and
-//! removed again, also after a failure, Ctrl-C or SIGTERM.
+//! joins a session of xdrive beside OpenSSH ([`guest`]), a run is frozen beside bare criu
+//! ([`freeze`]), and the program is started alone ([`start`]). Nothing is asserted about time.
+//! Everything is made in a directory of its own and removed again, also after a failure, Ctrl-C or
+//! SIGTERM.
 
+mod freeze;
 mod guest;
 mod start;
 mod table;
@@ -91,6 +93,7 @@ async fn measure(parts: &Parts, program: &Program, rounds: usize) -> anyhow::Res
     print!("{table}");
     let guests = guest::measure(program, &format!("round-{}", rounds - 1)).await?;
     print!("{guests}");
+    print!("{}", freeze::measure(program).await?);
     print!("{}", start::measure().await?);
     Ok(())
 }

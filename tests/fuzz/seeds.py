@@ -56,9 +56,11 @@ def facts():
         client=guest@s2@2026-01-02T03:04:05Z@you@by@ssh lease=840
         notice=terminate@2026-01-02T03:04:05Z"""
     closed = "committed=yes why=no unmounted=yes whole=vol-1 room=4@3@2@1 frozen=no ms.commit=900 remain=1 sessions=1"
+    closed += " froze=1f@1303@317320260@python3@-u@train.py not_frozen=2e@no@room"
     listed = """listed=running@main@busybox listed=stopped@tools@a@b listed=gone@py-3@x pulled=5@14@210@840
         event=notice@terminate@2026-01-02T03:04:05Z event=rebalance@2026-01-02T03:04:05Z
-        event=closing@the@lease@ended event=unmounted"""
+        event=closing@the@lease@ended event=unmounted event=froze@1f@1303@317320260@python3
+        event=not_frozen@terminal-1f..gpu@no@room"""
     ports = [
         {"port": 6006, "addresses": ["127.0.0.1", "::1"], "program": "python3", "is_chosen": False, "is_forward": False},
         {"port": 1, "addresses": ["\u009b2J"], "program": "\u001b]2;t\u0007é", "is_chosen": True, "is_forward": False},

@@ -47,6 +47,11 @@ pub fn cache() -> PathBuf {
         .unwrap_or_else(|| folder("HOME").unwrap().join(".cache/xdrive"))
 }
 
+/// The archive of criu, which `shell/criu.sh` makes.
+pub fn criu() -> PathBuf {
+    cache().join("criu/criu-x86_64.tar.gz")
+}
+
 /// Checks that the cache has these, which `shell/local/` builds.
 pub fn check_cache(needed: &[&str]) -> anyhow::Result<()> {
     for name in needed {

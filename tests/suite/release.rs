@@ -95,6 +95,8 @@ fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
     }
     let licences = fs::read_to_string(folder.join("LICENSES-THIRD-PARTY")).unwrap();
     for words in [
+        "\n  criu 4.",
+        "https://snapshot.debian.org/package/glibc/",
         "\n  russh 0.",
         "\n  tokio 1.",
         "Permission is hereby granted",
@@ -102,6 +104,43 @@ fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
         assert!(licences.contains(words), "{words:?}");
     }
     assert!(!licences.contains("\n  proptest "), "it is the tests' only");
+}
+
+#[test]
+#[ignore = "needs root, git and a repository"]
+fn criu_in_the_archive_runs_with_nothing_of_the_machines() {
+    let (dir, name) = archive();
+    let folder = name.strip_suffix(".tar.gz").unwrap();
+    let root = dir.path().join("root");
+    fs::create_dir_all(root.join("etc")).unwrap();
+    let unpacked = Command::new("tar")
+        .arg("-xzf")
+        .arg(dir.path().join(folder).join("criu-x86_64.tar.gz"))
+        .arg("-C")
+        .arg(&root)
+        .status();
+    assert!(unpacked.unwrap().success());
+    // A container's: its code must not run with the host's rights.
+    fs::write(root.join("etc/ld.so.preload"), "/work/a-container-s.so\n").unwrap();
+    if cfg!(not(target_arch = "x86_64")) {
+        return;
+    }
+    let run = |words: &[&str]| {
+        Command::new("chroot")
+            .arg(&root)
+            .args(["/ld.so", "--library-path", "/lib"])
+            .args(words)
+            .output()
+            .unwrap()
+    };
+    let printed = run(&["--argv0", "criu", "/criu", "--version"]);
+    let (stdout, stderr) = (printed.stdout.as_slice(), printed.stderr.as_slice());
+    assert!(stdout.starts_with(b"Version: 4."), "{stdout:?} {stderr:?}");
+    assert!(stderr.is_empty(), "{}", String::from_utf8_lossy(stderr));
+    let printed = run(&["/setsid", "--version"]);
+    assert!(printed.status.success(), "{printed:?}");
+    assert!(root.join("licences/texts/GPL-2").exists());
+    assert_eq!(fs::read_dir(root.join("plugins")).unwrap().count(), 0);
 }
 
 /// The minor version of the C library of Debian 12, which is 2.36. What is linked to it needs 2.34.

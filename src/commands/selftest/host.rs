@@ -266,6 +266,7 @@ async fn prepare(
             max_price: Some(price),
             size: Some(SIZE),
             checkpoint: None,
+            freezes: Some(false),
             ..run.order.options.launch.clone()
         },
         config: Config {
@@ -317,6 +318,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
             image: run.order.options.launch.ami.clone(),
             arch: what.arch().only(),
             arch_by: ArchBy::Default,
+            family: None,
             is_free,
         };
         match pools::look(&run.cloud.ec2, &terms).await {

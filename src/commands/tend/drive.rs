@@ -171,11 +171,15 @@ impl TendedDrive {
                 why,
                 was_closed,
             });
+            let is_frozen = record.as_ref().is_some_and(|run| run.is_frozen);
             let next = match next(record.as_ref(), last) {
                 Next::Bring if is_late => Next::Over(RunState::Failed, Some(OVERDUE)),
                 Next::Bring => match &tries.order {
                     None => return Err(no_order(&run.id)),
-                    Some(order) if !tries.may_begin(order) => Next::Over(RunState::Failed, None),
+                    // A frozen one goes on with the try that it is.
+                    Some(order) if !is_frozen && !tries.may_begin(order) => {
+                        Next::Over(RunState::Failed, None)
+                    }
                     Some(_) => Next::Bring,
                 },
                 next @ Next::Over(..) => next,
@@ -204,7 +208,7 @@ impl TendedDrive {
         Ok(())
     }
 
-    /// The session that begins the next try of a run.
+    /// The session that begins the next try of a run, or goes on with one that is frozen.
     fn request(&self, run: &WantedRun) -> Result<Request, Failure> {
         let launch: LaunchOptions = run.launch.parse().map_err(|error| {
             let error = anyhow::Error::new(error).context("the launch options in its tags");
@@ -235,6 +239,7 @@ impl TendedDrive {
         Ok(Request {
             named: run.container.clone().map(Named::as_it_is),
             task: Task::Again(again),
+            criu: self.paths.criu.clone(),
             ..Request::new(self.name.clone(), options)
         })
     }

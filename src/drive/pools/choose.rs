@@ -129,7 +129,19 @@ impl Choice<'_> {
         // A price that is not known comes after all that are; then the smallest type.
         offers.sort_by_key(|(rank, price, kind, zone)| {
             let price = (price.is_none(), *price);
-            (*rank, price, kind.weight(), kind.name.clone(), zone.clone())
+            let is_other = self
+                .terms
+                .family
+                .as_deref()
+                .is_some_and(|it| it != InstanceType::family_of(&kind.name));
+            (
+                is_other,
+                *rank,
+                price,
+                kind.weight(),
+                kind.name.clone(),
+                zone.clone(),
+            )
         });
         for (_, price, kind, zone) in offers {
             let price = price.filter(|_| market == Market::Spot);

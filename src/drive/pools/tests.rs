@@ -58,6 +58,7 @@ fn terms(requirements: &str) -> Terms {
         image: None,
         arch: None,
         arch_by: ArchBy::Drive,
+        family: None,
         is_free: false,
     }
 }

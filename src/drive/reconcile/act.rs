@@ -14,6 +14,7 @@ use super::super::plan::Step;
 use super::super::pools::Pool;
 use super::super::superblock;
 use super::super::tags::{self, Carried, Record, SnapshotKind, SnapshotTags, VolumeTags};
+use super::checkpoint::last_checkpoint;
 use super::{Reconciler, RunError};
 
 impl<H: Hosts> Reconciler<H> {
@@ -161,7 +162,10 @@ impl<H: Hosts> Reconciler<H> {
         let note = self.wanted.note.as_ref();
         of_drive.extend(note.map(tags::noted).unwrap_or_default());
         for volume in seen.held_by(id) {
-            self.ec2.tag(volume.id.as_str(), &of_drive).await?;
+            let before = self.volume(&volume.id).await?.tags;
+            let mut its_own = of_drive.clone();
+            its_own.extend(self.mounter(&volume.id, &before, false));
+            self.ec2.tag(volume.id.as_str(), &its_own).await?;
             self.overlay.claimed.insert(volume.id.to_string());
         }
         self.overlay.me.announced = Some(self.clock.boot());
@@ -170,7 +174,8 @@ impl<H: Hosts> Reconciler<H> {
 
     /// Raises the generation by one. It is never lowered: what is there now is read first.
     async fn raise(&mut self, id: &VolumeId, to: Generation) -> Result<(), RunError> {
-        let there = self.generation(id).await?;
+        let volume = self.volume(id).await?;
+        let there = self.generation(&volume)?;
         if there >= to {
             self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
@@ -179,6 +184,7 @@ impl<H: Hosts> Reconciler<H> {
             )));
         }
         let mut raised = tags::raised(&self.overlay.who, to);
+        raised.extend(self.mounter(id, &volume.tags, self.hosts.forgets()));
         // Settings chosen now become the drive's, even if its volume existed before.
         raised.extend(self.wanted.settings.tags());
         let host = self.host_in(None);
@@ -253,17 +259,21 @@ impl<H: Hosts> Reconciler<H> {
     /// It does not wait for EC2 to finish attaching.
     async fn mount(&mut self, id: &InstanceId, order: &MountOrder) -> Result<(), RunError> {
         let host = self.host(id)?;
-        self.read_back(&order.volume, |tags| match tags {
+        let is_raised = |tags: &VolumeTags| match tags {
             VolumeTags::Drive { generation, .. }
             | VolumeTags::Throwaway {
                 base: generation, ..
             } => *generation == order.generation,
             VolumeTags::Root => false,
-        })
-        .await?;
+        };
+        let before = self.read_back(&order.volume, is_raised).await?.tags;
         // Even if the answer is lost.
         self.overlay.me.attached = None;
-        let refusal = match self.hosts.mount(&host, order).await {
+        let order = MountOrder {
+            frozen: self.frozen(&before),
+            ..order.clone()
+        };
+        let refusal = match self.hosts.mount(&host, &order).await {
             Ok(uuid) => {
                 self.overlay.me.reported = Some((order.volume.clone(), uuid));
                 None
@@ -347,7 +357,8 @@ impl<H: Hosts> Reconciler<H> {
         kind: SnapshotKind,
         seen: &Observed,
     ) -> Result<String, RunError> {
-        let there = self.generation(id).await?;
+        let volume = self.volume(id).await?;
+        let there = self.generation(&volume)?;
         if there != generation {
             self.overlay.generations.insert(id.clone(), there);
             return Err(RunError::Changed(format!(
@@ -355,7 +366,6 @@ impl<H: Hosts> Reconciler<H> {
                 id.drive_label(&self.drive)
             )));
         }
-        let volume = self.volume(id).await?;
         let recorded = match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Drive { uuid, .. }) => uuid,
             Ok(VolumeTags::Root | VolumeTags::Throwaway { .. }) | Err(_) => None,
@@ -421,9 +431,9 @@ impl<H: Hosts> Reconciler<H> {
         })
     }
 
-    /// The volume's generation, read by id, and never lower than this process knows it.
-    async fn generation(&self, id: &VolumeId) -> Result<Generation, RunError> {
-        let volume = self.volume(id).await?;
+    /// The generation of a volume that was read just now, and never lower than this process knows it.
+    fn generation(&self, volume: &Volume) -> Result<Generation, RunError> {
+        let id = &volume.id;
         let known = self
             .overlay
             .generations
@@ -452,13 +462,13 @@ impl<H: Hosts> Reconciler<H> {
         &self,
         id: &VolumeId,
         is_written: impl Fn(&VolumeTags) -> bool,
-    ) -> Result<(), RunError> {
+    ) -> Result<Volume, RunError> {
         let began = self.clock.boot();
         let mut pause = Duration::from_millis(5);
         loop {
             let volume = self.volume(id).await?;
             if tags::read_volume(&volume.tags).is_ok_and(|tags| is_written(&tags)) {
-                return Ok(());
+                return Ok(volume);
             }
             if self.clock.boot().since(began) > self.timing.settle {
                 return Err(RunError::Changed(format!(
@@ -470,15 +480,6 @@ impl<H: Hosts> Reconciler<H> {
             pause *= 2;
         }
     }
-}
-
-/// The number of the volume's last checkpoint of that generation; 0 if there is none.
-fn last_checkpoint(seen: &Observed, volume: &VolumeId, generation: Generation) -> u32 {
-    seen.snapshots_of(volume)
-        .filter(|snapshot| snapshot.generation == generation)
-        .map(|snapshot| snapshot.number)
-        .max()
-        .unwrap_or_default()
 }
 
 /// Whether another attempt cannot help: the caller lacks the permission, or there is no such

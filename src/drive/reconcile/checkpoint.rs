@@ -1,6 +1,6 @@
 //! Checkpoints of the drive in use, previews, and the pruning of superseded snapshots.
 
-use crate::ids::{Generation, SnapshotId};
+use crate::ids::{Generation, SnapshotId, VolumeId};
 
 use super::super::event::Event;
 use super::super::host_error::HostError;
@@ -153,4 +153,13 @@ impl<H: Hosts> Reconciler<H> {
             tokio::time::sleep(self.timing.poll).await;
         }
     }
+}
+
+/// The number of the volume's last checkpoint of that generation; 0 if there is none.
+pub(super) fn last_checkpoint(seen: &Observed, volume: &VolumeId, generation: Generation) -> u32 {
+    seen.snapshots_of(volume)
+        .filter(|snapshot| snapshot.generation == generation)
+        .map(|snapshot| snapshot.number)
+        .max()
+        .unwrap_or_default()
 }

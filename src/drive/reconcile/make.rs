@@ -384,7 +384,11 @@ impl<H: Hosts> Reconciler<H> {
                     tags::read_snapshot(&snapshot.tags)
                         .ok()
                         .and_then(|own| own.uuid),
-                    Carried::from_snapshot(&snapshot.tags),
+                    Carried {
+                        mounter: tags::mounter_before(&snapshot.tags, &self.overlay.who.owner)
+                            .to_owned(),
+                        ..Carried::from_snapshot(&snapshot.tags)
+                    },
                 )
             }
         };

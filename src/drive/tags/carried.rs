@@ -1,7 +1,7 @@
 //! The tags that go on from a volume to its snapshots, and from a snapshot to the volume that is made
 //! of it. A family of tags that does so is a field here.
 
-use super::{Record, RunTags, Settings};
+use super::{Record, RunTags, Settings, mounted_by, mounter};
 use crate::ec2::Tags;
 
 /// The tags that a part of a drive has of the one that it was made of.
@@ -13,6 +13,8 @@ pub struct Carried {
     pub record: Record,
     /// The run that is wanted, or was.
     pub run: RunTags,
+    /// The owner who had the drive mounted last; empty where that is not known.
+    pub mounter: String,
 }
 
 impl Carried {
@@ -23,6 +25,7 @@ impl Carried {
             settings: Settings::read(tags),
             record: Record::read(tags),
             run: RunTags::read(tags),
+            mounter: mounter(tags).to_owned(),
         }
     }
 
@@ -43,10 +46,12 @@ impl Carried {
             settings,
             record,
             run,
+            mounter,
         } = self;
         let mut tags = settings.tags();
         tags.extend(record.tags());
         tags.extend(run.tags());
+        tags.extend(mounted_by(mounter));
         tags
     }
 }

@@ -28,6 +28,9 @@ pub const FORMATTED: &str = "xdrive:formatted";
 pub const UUID: &str = "xdrive:uuid";
 /// On volumes: the generation it started with.
 pub const BASE: &str = "xdrive:base";
+/// On volumes and snapshots: the owner who had the drive mounted last, where that may not be the thing's own.
+/// Written with whatever changes the owner, and once the drive is ready for that one.
+pub const MOUNTER: &str = "xdrive:mounter";
 /// On volumes and snapshots: how often the drive has been mounted.
 pub const GENERATION: &str = "xdrive:generation";
 /// On checkpoints: its number within its generation, from 1.

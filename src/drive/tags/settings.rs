@@ -17,7 +17,7 @@ const IMAGE: &str = "xdrive:image";
 const FILE: &str = "@file";
 
 /// The keys of the drive's own settings: those that are chosen, then those that follow.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     IMAGE,
     "xdrive:type",
     "xdrive:size",
@@ -27,7 +27,11 @@ const SETTINGS: [&str; 9] = [
     ARCH,
     AMI,
     SCRATCH,
+    FREEZE,
 ];
+
+/// Whether what begins on the drive may be frozen: `yes` or `no`.
+const FREEZE: &str = "xdrive:freeze";
 
 /// The speed of the drive's volumes, and the rate at which they are filled from its snapshots.
 const THROUGHPUT: &str = "xdrive:throughput";
@@ -35,7 +39,7 @@ const IOPS: &str = "xdrive:iops";
 const WARM: &str = "xdrive:warm";
 
 /// The most tags of the account's own that are carried on: AWS allows 50 on a resource (EC2 user guide,
-/// *Tag restrictions*), and xdrive has less than 35 in all.
+/// *Tag restrictions*), and a volume or snapshot has less than 35 of xdrive's.
 pub const OWN_MOST: usize = 15;
 
 /// Whether a tag is the account's own: neither xdrive's nor AWS's.
@@ -128,6 +132,21 @@ impl Settings {
         self.0
             .extend(values.filter_map(|(key, value)| Some((key.to_owned(), value?.to_string()))));
         self
+    }
+
+    /// Adds whether what begins may be frozen, where that is the drive's own.
+    #[must_use]
+    pub fn with_freezing(mut self, freezes: Option<bool>) -> Self {
+        let value = freezes.map(|it| if it { "yes" } else { "no" });
+        self.0
+            .extend(value.map(|value| (FREEZE.to_owned(), value.to_owned())));
+        self
+    }
+
+    /// Whether what begins may be frozen, if the drive says so.
+    #[must_use]
+    pub fn freezing(&self) -> Option<bool> {
+        self.0.get(FREEZE).map(|value| value == "yes")
     }
 
     /// Merges two settings: a setting that is absent here is taken from `kept`.

@@ -6,14 +6,16 @@
 //! is no driver yet, and once there is; the unit that loads the driver, the hook that Docker's
 //! `--gpus` calls and the runtime named `nvidia` log their calls in `/run/gpu-stand-in`.
 //!
-//! No instance sees this computer's own bus.
+//! No instance sees this computer's own bus, unless it is to have its GPU.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+mod computer;
+mod files;
+
 use std::path::Path;
 
-use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+
+use files::{OWN, make, write};
 
 /// The stand-in for an instance's GPU: `[gpu]` in `settings.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +56,8 @@ pub enum Driver {
     Failed,
     /// `nvidia-smi` never ends.
     Hangs,
+    /// The driver that runs on this computer, with its GPU.
+    Real,
 }
 
 impl Driver {
@@ -64,6 +68,7 @@ impl Driver {
             Self::Never => "never",
             Self::Failed => "failed",
             Self::Hangs => "hangs",
+            Self::Real => "real",
         }
     }
 }
@@ -79,20 +84,15 @@ const DEVICE: (&str, [(&str, &str); 3]) = (
     ],
 );
 
-/// The folder of the stand-in's own files in an instance.
-const OWN: &str = "usr/lib/gpu-stand-in";
-
-/// Programs, by where they are in an instance.
-const DRIVER: [(&str, &str); 2] = [
-    (
-        "usr/bin/nvidia-smi",
-        include_str!("../scripts/gpu/nvidia-smi"),
-    ),
-    (
-        "usr/lib/gpu-stand-in/kmod-load",
-        include_str!("../scripts/gpu/kmod-load"),
-    ),
-];
+/// Programs, by where they are in an instance: that of the driver, what loads it, and the toolkit's.
+const PROGRAM: (&str, &str) = (
+    "usr/bin/nvidia-smi",
+    include_str!("../scripts/gpu/nvidia-smi"),
+);
+const LOADER: (&str, &str) = (
+    "usr/lib/gpu-stand-in/kmod-load",
+    include_str!("../scripts/gpu/kmod-load"),
+);
 const TOOLKIT: [(&str, &str); 2] = [
     (
         "usr/bin/nvidia-container-runtime",
@@ -115,17 +115,14 @@ const RUNTIMES: &str = include_str!("../scripts/gpu/daemon.json");
 pub(super) fn install(bus: &Path, root: &Path, gpu: Option<Gpu>) -> anyhow::Result<()> {
     make(bus)?;
     let Some(gpu) = gpu else { return Ok(()) };
-    if gpu.on_bus {
-        let (address, numbers) = DEVICE;
-        for (name, number) in numbers {
-            write(&bus.join(address).join(name), &format!("{number}\n"), 0o444)?;
-        }
+    if gpu.driver == Driver::Real {
+        computer::install(Path::new("/"), bus, root)?;
+    } else {
+        install_device(bus, root, gpu)?;
     }
     let settings = format!("driver={}\nseconds={}\n", gpu.driver.name(), gpu.seconds);
     write(&root.join(OWN).join("settings"), &settings, 0o644)?;
-    for (path, text) in DRIVER {
-        write(&root.join(path), text, 0o755)?;
-    }
+    write(&root.join(LOADER.0), LOADER.1, 0o755)?;
     let units = root.join("etc/systemd/system");
     write(&units.join("nvidia-kmod-load.service"), UNIT, 0o644)?;
     if gpu.toolkit {
@@ -137,25 +134,13 @@ pub(super) fn install(bus: &Path, root: &Path, gpu: Option<Gpu>) -> anyhow::Resu
     Ok(())
 }
 
-/// Writes a file of the instance, whatever the caller's umask is.
-fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        make(folder)?;
+/// Puts the stand-in of the device on the bus, if it is to be there, and that of the driver's program.
+fn install_device(bus: &Path, root: &Path, gpu: Gpu) -> anyhow::Result<()> {
+    if gpu.on_bus {
+        let (address, numbers) = DEVICE;
+        for (name, number) in numbers {
+            write(&bus.join(address).join(name), format!("{number}\n"), 0o444)?;
+        }
     }
-    fs::write(path, text)
-        .and_then(|()| fs::set_permissions(path, Permissions::from_mode(mode)))
-        .with_context(|| format!("writing {}", path.display()))
-}
-
-/// Makes a folder of the instance, and those above it that are not there.
-fn make(folder: &Path) -> anyhow::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = folder.parent() {
-        make(above)?;
-    }
-    fs::create_dir(folder)
-        .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)))
-        .with_context(|| format!("making the folder {}", folder.display()))
+    write(&root.join(PROGRAM.0), PROGRAM.1, 0o755)
 }

@@ -15,7 +15,7 @@ use crate::drive::{Contact, Timing};
 use crate::ec2::{
     Instance, InstanceState, Market, Snapshot, SnapshotState, Volume, VolumeState, Zone,
 };
-use crate::host::MountOrder;
+use crate::host::{AtMount, MountOrder};
 use crate::ids::{Generation, SessionId, Uuid};
 use crate::report::WIDTH;
 
@@ -137,6 +137,7 @@ fn mount() -> Step {
             size: None,
             wait: Duration::from_secs(1),
             dirty_bytes: 0,
+            frozen: AtMount::Leave,
         },
     }
 }

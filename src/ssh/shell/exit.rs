@@ -14,6 +14,8 @@ pub enum ShellExit {
     Escaped,
     /// The user typed `~d`: the command goes on on the host.
     Detached,
+    /// The user typed `~f`: what runs is to be frozen, and goes on until it is.
+    Frozen,
     /// Taken over: another caller is attached to the command, which goes on on the host.
     TakenOver,
     /// The connection ended first, for this reason.
@@ -27,7 +29,7 @@ impl ShellExit {
         let code = match self {
             Self::Status(status) => status & 0xff,
             Self::Signal { number } => 128 + number,
-            Self::Detached => 0,
+            Self::Detached | Self::Frozen => 0,
             Self::Escaped | Self::TakenOver | Self::Lost(_) => 255,
         };
         u8::try_from(code).unwrap_or(255)

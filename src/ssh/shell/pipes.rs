@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
@@ -31,17 +31,39 @@ const LAST_FRAME: Duration = Duration::from_secs(1);
 /// How long the connection is kept open for the last frame to arrive.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// How many bytes of standard input were read here that the host has not passed to the command, as
-/// far as is known. Clones are the same number; it outlives its shell, which may be dropped at any
-/// time.
+/// How far the streams of a command have come here. Clones have the same numbers, which outlive their
+/// shell: that may be dropped at any time.
 #[derive(Debug, Clone, Default)]
-pub struct Unconfirmed(Arc<AtomicUsize>);
+pub struct Progress(Arc<Numbers>);
 
-impl Unconfirmed {
-    /// The number now.
+#[derive(Debug, Default)]
+struct Numbers {
+    unconfirmed: AtomicUsize,
+    output: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl Progress {
+    /// How many bytes of standard input were read here that the host has not passed to the command, as
+    /// far as is known.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    pub fn unconfirmed(&self) -> usize {
+        self.0.unconfirmed.load(Ordering::Relaxed)
+    }
+
+    /// The places in the command's outputs up to which they have arrived.
+    #[must_use]
+    pub fn arrived(&self) -> Offsets {
+        Offsets {
+            output: self.0.output.load(Ordering::Relaxed),
+            errors: self.0.errors.load(Ordering::Relaxed),
+            input: 0,
+        }
+    }
+
+    fn set_arrived(&self, seen: Offsets) {
+        self.0.output.store(seen.output, Ordering::Relaxed);
+        self.0.errors.store(seen.errors, Ordering::Relaxed);
     }
 }
 
@@ -56,8 +78,8 @@ pub(super) struct Pipes {
     pub(super) seen: Offsets,
     /// Input that was read and that the host does not have, as far as is known.
     unconfirmed: VecDeque<Bytes>,
-    /// How much that is.
-    count: Unconfirmed,
+    /// How much that is, and what of the outputs has arrived.
+    progress: Progress,
     /// Whether the host takes no more input.
     is_input_over: bool,
     /// Whether nothing more is typed.
@@ -68,7 +90,7 @@ pub(super) struct Pipes {
 type Queue = mpsc::UnboundedSender<Bytes>;
 
 impl Pipes {
-    pub(super) fn open(gate: &Arc<Gate>, answers: Answers, count: Unconfirmed) -> io::Result<Self> {
+    pub(super) fn open(gate: &Arc<Gate>, answers: Answers, progress: Progress) -> io::Result<Self> {
         let own = |stream: &dyn AsFd| stream.as_fd().try_clone_to_owned();
         let is_terminal = io::IsTerminal::is_terminal(&io::stdin());
         Ok(Self {
@@ -76,9 +98,9 @@ impl Pipes {
             output: Sink::open(own(&io::stdout())?, Arc::clone(gate))?,
             errors: Sink::open(own(&io::stderr())?, Arc::clone(gate))?,
             escapes: is_terminal.then(|| (Escapes::default(), answers)),
-            seen: Offsets::default(),
+            seen: progress.arrived(),
             unconfirmed: VecDeque::new(),
-            count,
+            progress,
             is_input_over: false,
             is_typed_out: false,
         })
@@ -98,6 +120,7 @@ impl Pipes {
         ];
         self.confirm(from.input);
         self.seen = from;
+        self.progress.set_arrived(from);
         if is_input_over {
             self.unconfirmed.clear();
             self.is_input_over = true;
@@ -125,7 +148,7 @@ impl Pipes {
 
     fn recount(&self) {
         let bytes = self.unconfirmed.iter().map(Bytes::len).sum();
-        self.count.0.store(bytes, Ordering::Relaxed);
+        self.progress.0.unconfirmed.store(bytes, Ordering::Relaxed);
     }
 
     /// Carries everything between the local ends and the host, until one of them ends. `rest` is
@@ -191,7 +214,7 @@ impl Pipes {
         loop {
             // Escapes are read also where the command reads nothing.
             let is_wanted = !self.is_input_over || self.escapes.is_some();
-            let reads = is_wanted && !self.is_typed_out && self.count.bytes() < AHEAD;
+            let reads = is_wanted && !self.is_typed_out && self.progress.unconfirmed() < AHEAD;
             tokio::select! {
                 chunk = self.input.next(), if reads => {
                     let Some(chunk) = chunk else {
@@ -245,11 +268,15 @@ impl Pipes {
                     self.recount();
                 }
                 Typed::End => return Some(ShellExit::Escaped),
-                Typed::Detach => {
+                Typed::Detach | Typed::Freeze => {
+                    let (question, exit) = match typed {
+                        Typed::Freeze => (Question::Freeze, ShellExit::Frozen),
+                        _ => (Question::Detach, ShellExit::Detached),
+                    };
                     let answers = self.escapes.as_ref().map(|(_, answers)| answers);
-                    let why_not = answers.map_or_else(String::new, |it| it(Question::Detach));
+                    let why_not = answers.map_or_else(String::new, |it| it(question));
                     if why_not.is_empty() {
-                        return Some(ShellExit::Detached);
+                        return Some(exit);
                     }
                     self.print(format!("{why_not}\n"));
                 }
@@ -280,10 +307,12 @@ impl Pipes {
                 Ok(None) => return None,
                 Ok(Some(Received::Output(piece))) => {
                     self.seen.output += piece.len() as u64;
+                    self.progress.set_arrived(self.seen);
                     self.output.push(piece);
                 }
                 Ok(Some(Received::Errors(piece))) => {
                     self.seen.errors += piece.len() as u64;
+                    self.progress.set_arrived(self.seen);
                     self.errors.push(piece);
                 }
                 Ok(Some(Received::Input(arrived))) => self.confirm(arrived),
@@ -330,7 +359,7 @@ mod tests {
             escapes: None,
             seen: Offsets::default(),
             unconfirmed: VecDeque::new(),
-            count: Unconfirmed::default(),
+            progress: Progress::default(),
             is_input_over: false,
             is_typed_out: false,
         }
@@ -358,11 +387,17 @@ mod tests {
         assert_eq!(kept(&pipes), "cdef");
         // An older report that comes late changes nothing.
         pipes.confirm(1);
-        assert_eq!((kept(&pipes).as_str(), pipes.count.bytes()), ("cdef", 4));
+        assert_eq!(
+            (kept(&pipes).as_str(), pipes.progress.unconfirmed()),
+            ("cdef", 4)
+        );
         assert_eq!(pipes.follow(input(5), false), [0, 0]);
         assert_eq!((kept(&pipes).as_str(), pipes.seen), ("f", input(5)));
         pipes.follow(input(5), true);
-        assert_eq!((kept(&pipes).as_str(), pipes.count.bytes()), ("", 0));
+        assert_eq!(
+            (kept(&pipes).as_str(), pipes.progress.unconfirmed()),
+            ("", 0)
+        );
         assert!(pipes.is_input_over);
     }
 }

@@ -294,6 +294,15 @@ impl Local {
         }
     }
 
+    /// Leaves the shell, if the session has nothing against it.
+    fn leave(&mut self, question: Question, exit: ShellExit) -> Option<ShellExit> {
+        let escape = question.escape();
+        let why_not = (self.answers)(question);
+        let below = if why_not.is_empty() { "" } else { "\r\n" };
+        self.print_watched(format!("{escape}\r\n{why_not}{below}"));
+        why_not.is_empty().then_some(exit)
+    }
+
     /// Carries out an escape; an exit if it ends the session.
     async fn obey(&mut self, typed: Typed) -> Option<ShellExit> {
         match typed {
@@ -302,12 +311,8 @@ impl Local {
                 self.print_watched("~.\r\n".to_owned());
                 return Some(ShellExit::Escaped);
             }
-            Typed::Detach => {
-                let why_not = (self.answers)(Question::Detach);
-                let below = if why_not.is_empty() { "" } else { "\r\n" };
-                self.print_watched(format!("~d\r\n{why_not}{below}"));
-                return why_not.is_empty().then_some(ShellExit::Detached);
-            }
+            Typed::Detach => return self.leave(Question::Detach, ShellExit::Detached),
+            Typed::Freeze => return self.leave(Question::Freeze, ShellExit::Frozen),
             Typed::Help => self.print_watched(HELP.to_owned()),
             Typed::Ask(question) => self.answer(question),
             Typed::Line => {

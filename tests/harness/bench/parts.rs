@@ -23,7 +23,7 @@ use xdrive::host::boot::{self, BootOrder, Watch};
 use xdrive::host::container::CommandId;
 use xdrive::host::places::Places;
 use xdrive::host::scripts::{ContainerOrder, Host, Image};
-use xdrive::host::{LockOrder, MountOrder, MountedDrive, Role};
+use xdrive::host::{AtMount, LockOrder, MountOrder, MountedDrive, Role};
 use xdrive::ids::{Generation, SessionId, SnapshotId, VolumeId};
 use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
 
@@ -164,7 +164,7 @@ impl Parts {
         let jupyter = {
             let host = host.clone();
             tokio::spawn(async move {
-                host.jupyter(None, &SessionId("one".into()), "token")
+                host.jupyter(None, &SessionId("one".into()), "token", false)
                     .await?;
                 host.jupyter_listens(None).await
             })
@@ -352,6 +352,7 @@ async fn mount(
         size: Some(u64::from(volume.size) << 30),
         wait: Duration::from_secs(30),
         dirty_bytes: 2500 << 20,
+        frozen: AtMount::Keep,
     };
     Ok(host.mount(&order).await?)
 }

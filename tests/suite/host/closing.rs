@@ -113,7 +113,7 @@ async fn a_host_that_began_to_close_does_nothing_else_and_says_what_it_unmounted
     closing(
         machine
             .host
-            .jupyter(None, &SessionId("one".into()), "token")
+            .jupyter(None, &SessionId("one".into()), "token", false)
             .await
             .map(drop),
     );

@@ -210,6 +210,7 @@ async fn each_try_of_a_command_begins_once_whoever_begins_it() {
                 number,
                 retry: &Retry::default(),
             }),
+            freezes: false,
             command: "echo it",
             kept: 4096,
         });

@@ -172,7 +172,7 @@ async fn only_shortly_after_a_run_the_lease_ends_within_a_minute() {
     let long = Duration::from_hours(2);
     machine.host.lease(long).await.unwrap();
     let run = "python3 -I -S /var/lib/xdrive/scripts/*/command.py \
-               begin 1f 4096 label 'run-1f now me' '3600 30' '' true";
+               begin 1f 4096 label 'run-1f now me' '3600 30' '' '' true";
     machine.sh(run).await;
     soon(async { while lease().await > Duration::from_mins(1) {} }).await;
     machine

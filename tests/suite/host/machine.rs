@@ -12,7 +12,7 @@ use xdrive::host::boot::{BootOrder, Watch, user_data};
 use xdrive::host::facts::ScriptError;
 use xdrive::host::places::Places;
 use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage};
-use xdrive::host::{ClientLock, LockOrder, MountOrder, Role};
+use xdrive::host::{AtMount, ClientLock, LockOrder, MountOrder, Role};
 use xdrive::ids::{Generation, VolumeId};
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
 use xdrive::ssh::{HostKey, PublicHostKey, Ssh, Target, UserKey};
@@ -72,6 +72,7 @@ impl Disk {
             size: Some(std::fs::metadata(&self.file).unwrap().len()),
             wait: Duration::from_secs(10),
             dirty_bytes: 64 << 20,
+            frozen: AtMount::Keep,
         }
     }
 }
@@ -352,10 +353,8 @@ impl Machine {
         image: Image,
         environment: &[(&str, &str)],
     ) -> xdrive::host::container::Container {
-        self.host
-            .container(&order(image, environment))
-            .await
-            .unwrap()
+        let order = order(image, environment);
+        self.host.container(&order).await.unwrap()
     }
 }
 

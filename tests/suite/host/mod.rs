@@ -8,6 +8,7 @@ mod closing;
 mod commands;
 mod containers;
 mod facts;
+mod freezing;
 mod keys;
 mod lease;
 mod machine;

@@ -160,6 +160,7 @@ async fn begin(
             number,
             retry: &Retry::default(),
         }),
+        freezes: false,
         command: &format!("sh -c '{script}'"),
         kept: 4096,
     });

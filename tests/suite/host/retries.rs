@@ -19,6 +19,7 @@ async fn begin(machine: &Machine, script: &str, retry: &Retry) -> CommandId {
         client: "",
         limit: None,
         attempt: Some(Attempt { number: 1, retry }),
+        freezes: false,
         command: &format!("sh -c '{script}' -e XDRIVE_TRY=1"),
         kept: 4096,
     });
@@ -68,6 +69,18 @@ async fn a_command_that_fails_by_itself_is_begun_again_as_often_as_that_helps() 
             .sh(&format!("cd /v1/xdrive/runs/{id} && cat {files}"))
             .await
     };
+    // Its last output is there after the record of its end.
+    let says_last = async |id: &CommandId, last: &str| {
+        let began = Instant::now();
+        loop {
+            let words = on_record(id, "errors").await;
+            if words.contains(last) {
+                return;
+            }
+            assert!(began.elapsed() < DEADLINE, "{words}");
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
     let five = Retry {
         times: 5,
         codes: [3, 4].map(|code| code.try_into().unwrap()).into(),
@@ -92,11 +105,7 @@ async fn a_command_that_fails_by_itself_is_begun_again_as_often_as_that_helps() 
     let id = begin(&machine, "exit 3", &five).await;
     let run = state(&machine, &id, is_over).await;
     assert_eq!((run.status, run.number), (Some(3), Some(3)), "{run:?}");
-    let words = on_record(&id, "errors").await;
-    assert!(
-        words.contains("3 times in a row within 10 minutes"),
-        "{words}"
-    );
+    says_last(&id, "3 times in a row within 10 minutes").await;
 
     // Another exit code; and as often as it was allowed.
     let id = begin(&machine, "exit 5", &five).await;
@@ -109,8 +118,7 @@ async fn a_command_that_fails_by_itself_is_begun_again_as_often_as_that_helps() 
     let id = begin(&machine, "exit 5", &once).await;
     let run = state(&machine, &id, is_over).await;
     assert_eq!((run.status, run.number), (Some(5), Some(2)), "{run:?}");
-    let words = on_record(&id, "errors").await;
-    assert!(words.contains("as often as --retry allows"), "{words}");
+    says_last(&id, "as often as --retry allows").await;
 
     // Ctrl-C is its user's, who may also end it in the pause.
     let any = Retry {

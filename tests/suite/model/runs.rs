@@ -74,6 +74,8 @@ impl Record {
             status,
             closing: closing.then(|| "EC2 takes the machine".to_owned()),
             is_lost: status.is_none() && !runs,
+            is_frozen: false,
+            freezing: None,
             is_kept: false,
             last: String::new(),
             first: [0; 2],

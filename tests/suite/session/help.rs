@@ -11,13 +11,14 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 41] = [
     "",
     "connect",
     "run",
     "attach",
     "logs",
     "containers",
+    "freeze",
     "ports",
     "ps",
     "list",
@@ -73,7 +74,12 @@ fn flags(help: &str) -> BTreeSet<String> {
     let lines = help.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with('-'));
     let flags = lines.filter_map(|line| line.split("--").nth(1));
-    let flags = flags.map(|flag| flag.split([' ', '=', '.', ',']).next().unwrap().to_owned());
+    let flags = flags.map(|flag| {
+        flag.split([' ', '=', '.', ',', '['])
+            .next()
+            .unwrap()
+            .to_owned()
+    });
     flags.collect()
 }
 
@@ -322,7 +328,7 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names.len(), 12, "{list}");
+    assert_eq!(names.len(), 13, "{list}");
     let pages = site.path("pages");
     let written = site
         .words(&["man", "--dir", pages.to_str().unwrap()])

@@ -86,7 +86,7 @@ fn a_launch_that_was_killed_leaves_nothing_behind_after_a_stop() {
     // Before anything was put on it there is nothing to save.
     let moments = [
         ("launched demo's instance", 0),
-        ("is up", 0),
+        ("created demo's volume", 0),
         ("loaded the image", 1),
     ];
     for (line, snapshots) in moments {

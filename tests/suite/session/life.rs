@@ -33,13 +33,14 @@ pub(super) fn fetch(url: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn notebook(url: &str, code: &str) -> Output {
+pub(super) fn notebook(url: &str, code: &str, how: &[&str]) -> Output {
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/suite/session/notebook.py"
     );
     Command::new("python3")
         .args([script, url, code])
+        .args(how)
         .output()
         .unwrap()
 }
@@ -96,11 +97,12 @@ fn a_shell_in_a_terminal_with_jupyter_beside_it() {
     let ran = notebook(
         &url,
         "open('from-a-notebook', 'w').write('x'); print(6 * 7)",
+        &[],
     );
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "42\n", "{ran:?}");
     // Git in a kernel has this laptop's identity a moment after the shell opened.
     let names = "import os; print('jane@' in open(os.environ['GIT_CONFIG_SYSTEM']).read())";
-    let has_names = || notebook(&url, names).stdout == b"True\n";
+    let has_names = || notebook(&url, names, &[]).stdout == b"True\n";
     eventually_within(
         SESSION,
         || "Git's identity in a kernel".to_owned(),

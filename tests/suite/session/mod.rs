@@ -23,6 +23,7 @@ mod failures;
 mod first;
 mod forked;
 mod forwards;
+mod frozen;
 mod gc;
 mod global_options;
 mod gpus;

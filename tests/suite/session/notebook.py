@@ -1,5 +1,6 @@
-"""notebook.py URL CODE: runs CODE in a new kernel of the Jupyter at URL (with ?token=…) and prints
-what it prints. Standard library only: REST to start the kernel, a WebSocket (RFC 6455) to it."""
+"""notebook.py URL CODE [new|same [begin]]: runs CODE in a new kernel of the Jupyter at URL (with ?token=…), or in
+the one that it has, and prints what it prints; with `begin` it does not wait for more than its begin.
+Standard library only: REST for the kernel, a WebSocket (RFC 6455) to it."""
 
 import base64
 import http.client
@@ -14,14 +15,16 @@ from urllib.parse import parse_qs, urlsplit
 LIMIT = 150  # seconds for any one answer
 
 
-def start_kernel(address, token):
+def find_kernel(address, token, which):
     api = http.client.HTTPConnection(*address, timeout=LIMIT)
-    api.request("POST", "/api/kernels", "{}", {"Authorization": f"token {token}"})
+    verb, body = ("POST", "{}") if which == "new" else ("GET", None)
+    api.request(verb, "/api/kernels", body, {"Authorization": f"token {token}"})
     answer = api.getresponse()
     body = answer.read()
-    if answer.status != 201:
+    if answer.status not in [200, 201]:
         sys.exit(f"no kernel: {answer.status} {body!r}")
-    return json.loads(body)["id"]
+    found = json.loads(body)
+    return found["id"] if which == "new" else found[0]["id"]
 
 
 def open_channel(address, token, kernel):
@@ -59,11 +62,11 @@ def receive(stream):
     return first & 0x0F, stream.read(length)
 
 
-def main(url, code):
+def main(url, code, which="new", until="end"):
     parts = urlsplit(url)
     address = (parts.hostname, parts.port)
     token = parse_qs(parts.query)["token"][0]
-    kernel = start_kernel(address, token)
+    kernel = find_kernel(address, token, which)
     connection, stream = open_channel(address, token, kernel)
     request = {
         "header": {
@@ -87,6 +90,8 @@ def main(url, code):
         if message["parent_header"].get("msg_id") != request["header"]["msg_id"]:
             continue
         content = message["content"]
+        if message["msg_type"] == "execute_input" and until == "begin":
+            return
         if message["msg_type"] == "stream":
             print(content["text"], end="")
         elif message["msg_type"] == "error":

@@ -8,7 +8,7 @@ use super::site::Site;
 const ROLE: &str = "arn:aws:sts::000000000000:assumed-role/AWSReservedSSO_Dev_0123456789abcdef";
 
 /// From now on `person` is the caller, with the permission set that all have here.
-fn calls(site: &Site, plane: &str, person: &str) {
+pub(super) fn calls(site: &Site, plane: &str, person: &str) {
     site.set(&format!(
         "plane = \"{plane}\"\ncaller = \"{ROLE}/{person}\"\n"
     ));

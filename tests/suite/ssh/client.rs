@@ -11,7 +11,7 @@ use portable_pty::CommandBuilder;
 use serde::{Deserialize, Serialize};
 use xdrive::signals::{End, Job, Signal, Signals};
 use xdrive::ssh::escape::Question;
-use xdrive::ssh::shell::{Again, ShellExit, Unconfirmed};
+use xdrive::ssh::shell::{Again, Progress, ShellExit};
 use xdrive::ssh::{DedicatedConnection, RemoteCommand, Shell, Ssh, Target, Terminal};
 
 use harness::Pty;
@@ -129,9 +129,14 @@ async fn attach(task: Task) {
         let terminal = Terminal::new(TERMINALS, "here", &command);
         Shell::terminal(line, terminal, answers).await.unwrap()
     } else {
-        let command =
-            RemoteCommand::new(COMMANDS, "here", task.kept, ["here", "", "", ""], &command);
-        Shell::piped(line, command, answers, Unconfirmed::default())
+        let command = RemoteCommand::new(
+            COMMANDS,
+            "here",
+            task.kept,
+            ["here", "", "", "", ""],
+            &command,
+        );
+        Shell::piped(line, command, answers, Progress::default())
             .await
             .unwrap()
     };

@@ -58,7 +58,7 @@ fn programs_have_the_time_that_a_client_prints() {
 #[test]
 fn a_host_that_closes_starts_no_command() {
     let host = Folders::new();
-    let words = ["1f", "4194304", "label", "", "", "", "true"];
+    let words = ["1f", "4194304", "label", "", "", "", "", "true"];
     for latch in ["run/closing", "lib/closing"] {
         fs::write(host.path(latch), "the lease ended").unwrap();
         for (verb, fact) in [

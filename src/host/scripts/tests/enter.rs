@@ -45,7 +45,9 @@ const DRIVER: &str = r#"
 import json, os, pty, subprocess, sys, termios
 import enter, inside
 folder, way, differs = os.environ["FOLDER"], *sys.argv[1:]
-inside.RECORDS, inside.SETTINGS, inside.STATES = folder, folder, folder
+inside.RECORDS, inside.SETTINGS = folder, folder
+inside.STATES = {"runc": f"{folder}/runc", "nvidia": folder} if "nvidia" in differs else {"runc": folder}
+flags = []
 enter.FOLDER = f"{folder}/entered"
 name = "xdrive-demo"
 def write(path, value):
@@ -60,10 +62,10 @@ write("0f/hostconfig.json", {"Runtime": "runc", "DeviceRequests": None})
 runs(os.getpid())
 exec(differs)
 if way != "kept terminal":
-    enter.main(*(["-t"] if way == "terminal" else []), name, "true")
+    enter.main(*flags, *(["-t"] if way == "terminal" else []), name, "true")
 modes = termios.tcgetattr(pty.openpty()[1])
 try:
-    opened = enter.open_terminal(enter.Order(["-t", name, "true"]), modes, bytes(8))
+    opened = enter.open_terminal(enter.Order([*flags, "-t", name, "true"]), modes, bytes(8))
     print("opened" if opened else "left to docker")
 except OSError as error:
     print(error)
@@ -181,6 +183,16 @@ fn a_container_that_runc_enters_is_not_entered_by_docker() {
         entered("pipes", "starts", named),
         Entered::as_if("runc", 7, "")
     );
+    // Nor one with GPUs, where that is meant: of NVIDIA's runtime, or of runc with NVIDIA's hook.
+    let gpus = ["nvidia", "runc"].map(|runtime| {
+        format!("flags = ['-g']; write('0f/hostconfig.json', {{'Runtime': '{runtime}', 'DeviceRequests': [{{}}]}})")
+    });
+    for differs in gpus {
+        for way in ["pipes", "terminal"] {
+            let found = entered(way, "starts", &differs);
+            assert_eq!(found, Entered::as_if("runc", 7, ""), "{way}: {differs}");
+        }
+    }
     // A command that was to have a terminal of runc's, and got none, does not go on.
     let found = entered("kept terminal", "starts", "");
     assert_eq!(found, Entered::as_if("runc", 0, "runc gave no terminal"));

@@ -158,7 +158,8 @@ async fn switches_between_gpus_are_set_up_and_waited_for_and_not_for_ever() {
     let disk = Disk::new(2048);
     let (machine, _) = machine(&disk, Some(Gpu::default())).await;
     switches(&machine, "/bin/true").await;
-    let words = no_gpu(machine.host.gpus(Duration::from_secs(3)).await);
+    // As long as a busy computer takes to ask the driver at all.
+    let words = no_gpu(machine.host.gpus(Duration::from_secs(15)).await);
     assert!(words.contains("switches between the GPUs"), "{words}");
 
     // At its first start the unit came to nothing.

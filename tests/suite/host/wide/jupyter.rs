@@ -54,7 +54,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
 
     let address = machine
         .host
-        .jupyter(None, &SessionId("one".into()), "first-token")
+        .jupyter(None, &SessionId("one".into()), "first-token", false)
         .await
         .unwrap()
         .unwrap()
@@ -78,7 +78,7 @@ async fn jupyter_opens_to_its_tokens_alone_and_takes_new_ones() {
             let session = SessionId(session.into());
             machine
                 .host
-                .jupyter(None, &session, token)
+                .jupyter(None, &session, token, false)
                 .await
                 .unwrap()
                 .unwrap()
@@ -146,7 +146,7 @@ async fn an_image_without_jupyter_says_so() {
     assert_eq!(
         machine
             .host
-            .jupyter(None, &SessionId("one".into()), "token")
+            .jupyter(None, &SessionId("one".into()), "token", false)
             .await
             .unwrap(),
         None
