@@ -48,6 +48,7 @@ use crate::failure::Failure;
 use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
+pub use crate::host::criu::find as criu_archive;
 pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
 pub use examine::Examination;

@@ -323,7 +323,7 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
         image: None,
         arch: Some(cloud.arch),
         arch_by: ArchBy::Default,
-        family: None,
+        like: None,
         is_free: false,
     };
     // The type that a connect would launch: a policy may depend on it.

@@ -261,7 +261,7 @@ async fn rows_of(
         image: None,
         arch,
         arch_by: ArchBy::Default,
-        family: None,
+        like: None,
         is_free: is_free && is_need,
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {

@@ -16,7 +16,7 @@ mod requirements;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::ec2::{self, Arch, InstanceType, Market, Price, Zone};
+use crate::ec2::{self, Arch, Instance, InstanceType, Market, Price, Zone};
 
 pub use choose::choose;
 pub use look::look;
@@ -119,8 +119,34 @@ pub struct Terms {
     pub arch_by: ArchBy,
     /// Whether only types of the free tier are launched.
     pub is_free: bool,
-    /// The family whose types come first, such as `c6a`: on its processors a frozen command goes on.
-    pub family: Option<String>,
+    /// What comes first, because a frozen program goes on there.
+    pub like: Option<Like>,
+}
+
+/// What the host of a frozen program was, as far as it decides where that goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Like {
+    /// The family of its type, such as `c6a`, whose processors are alike.
+    pub family: String,
+    /// Its machine image (`ami-…`), whose driver a program with a GPU needs; none stands for the one
+    /// of the type.
+    pub image: Option<String>,
+}
+
+impl Like {
+    /// Like this instance, on its image if that `is_trusted`: an instance of another caller's may have any.
+    #[must_use]
+    pub fn host(host: &Instance, is_trusted: bool) -> Self {
+        Self {
+            family: InstanceType::family_of(&host.instance_type).to_owned(),
+            image: Some(host.image.clone()).filter(|image| is_trusted && !image.is_empty()),
+        }
+    }
+
+    /// Whether this type is of the family.
+    fn has(&self, kind: &InstanceType) -> bool {
+        self.family == InstanceType::family_of(&kind.name)
+    }
 }
 
 /// The origin of the required architecture.

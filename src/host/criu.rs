@@ -65,6 +65,13 @@ pub fn read(architecture: &str, program: &Path, built: &Path) -> Result<Vec<u8>,
     Err(NoCriu::Missing(paths))
 }
 
+/// Where the archive is: beside `program`, or in `built`; none if it is at neither.
+#[must_use]
+pub fn find(program: &Path, built: &Path) -> Option<PathBuf> {
+    let mut paths = paths(program, built).into_iter();
+    paths.find(|path| path.is_file())
+}
+
 /// Where the archive may be, the nearest to the program first.
 fn paths(program: &Path, built: &Path) -> Vec<PathBuf> {
     let folder = program.parent().unwrap_or(program);
@@ -105,11 +112,16 @@ mod tests {
         let Err(NoCriu::Missing(looked)) = find() else {
             panic!("there is none yet");
         };
+        assert_eq!(super::find(&bin.join("xdrive"), &built), None);
         for path in looked.iter().rev() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, path.to_str().unwrap()).unwrap();
             let found = find().unwrap();
             assert_eq!(found, path.to_str().unwrap().as_bytes());
+            assert_eq!(
+                super::find(&bin.join("xdrive"), &built).as_ref(),
+                Some(path)
+            );
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn terms(
         image: options.launch.ami.clone(),
         arch,
         arch_by,
-        family: None,
+        like: None,
     })
 }
 

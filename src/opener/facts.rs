@@ -17,7 +17,7 @@ pub(crate) struct DriveFacts {
     pub(crate) largest: Option<GibiBytes>,
     /// The drive's live instance. Instances of `--discard` sessions do not count.
     pub(crate) host: Option<Instance>,
-    /// The instance that was launched last, as long as EC2 lists it, live or not.
+    /// The instance that had the drive last, as long as EC2 lists it, live or not.
     pub(crate) last: Option<Instance>,
     /// The drive's volumes, root disks among them.
     pub(crate) volumes: Vec<Volume>,
@@ -37,9 +37,11 @@ impl DriveFacts {
             snapshots,
             backups,
         } = listing;
+        // None has the drive before it has a lease. One that another session launched at the same time was
+        // ended by that session, which tells nothing about the drive.
         let last = instances
             .into_iter()
-            .filter(|it| !is_thrown_away(it))
+            .filter(|it| !is_thrown_away(it) && tags::until(&it.tags).is_some())
             .max_by_key(|it| it.launched);
         let drives = volumes.iter().filter(|volume| {
             let tags = tags::read_volume(&volume.tags);

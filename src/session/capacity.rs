@@ -8,10 +8,10 @@
 use super::request::Request;
 use super::state::Session;
 use crate::cloud::Cloud;
-use crate::drive::pools::{self, Refused, Requirements, Terms};
+use crate::drive::pools::{self, Like, Refused, Requirements, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
-use crate::drive::{Goal, Outcome};
-use crate::ec2::{InstanceType, Market, Zone};
+use crate::drive::{Goal, Outcome, tags};
+use crate::ec2::{Market, Ownership, Zone};
 use crate::failure::Failure;
 use crate::launch::terms::{stays_on_spot, terms};
 use crate::opener::DriveFacts;
@@ -34,10 +34,11 @@ impl Session {
         let launch = &mut self.request.options.launch;
         launch.freezes = launch.freezes.or(setting);
         if launch.may_freeze() {
-            terms.family = drive
-                .last
-                .as_ref()
-                .map(|last| InstanceType::family_of(&last.instance_type).to_owned());
+            terms.like = drive.last.as_ref().map(|last| {
+                let owner = tags::owner(&last.tags);
+                let ownership = Ownership::from_tag(owner, &self.drive.identity.caller);
+                Like::host(last, ownership == Ownership::Own)
+            });
         }
         let options = &self.request.options;
         let markets = terms.markets.clone();

@@ -81,7 +81,7 @@ mod tests {
             image: None,
             arch: None,
             arch_by: ArchBy::Default,
-            family: None,
+            like: None,
             is_free: false,
         };
         let explanation = |session, command| {

@@ -12,10 +12,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use crate::config::quantity::Port;
+use crate::drive::pools::Like;
 use crate::drive::tags::RunState;
 use crate::drive::tend::BY_EC2;
 use crate::drive::{Goal, Outcome};
-use crate::ec2::{Instance, InstanceType, Market};
+use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
 use crate::ids::SnapshotId;
 use crate::signals::End;
@@ -124,7 +125,7 @@ impl Session {
         };
         if is_in_time {
             if let Some(terms) = &mut self.terms {
-                terms.family = Some(InstanceType::family_of(&instance.instance_type).to_owned());
+                terms.like = Some(Like::host(instance, true));
             }
             self.drive.report.print(&format!(
                 "the command goes on, where it was, on another instance than {}",

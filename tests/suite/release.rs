@@ -81,7 +81,10 @@ fn the_archive_has_what_is_installed_and_is_found_where_it_is_looked_for() {
         let path = asset[0].as_str().unwrap();
         let path = path.strip_prefix("target/release/").unwrap();
         // Only the package has its manual pages compressed.
-        let path = folder.join(path.strip_suffix(".gz").unwrap_or(path));
+        let path = match path.strip_suffix(".gz") {
+            Some(page) if path.starts_with("man/") => folder.join(page),
+            _ => folder.join(path),
+        };
         let entries = fs::read_dir(path.parent().unwrap()).unwrap();
         let mut found = entries.map(|entry| entry.unwrap().path());
         // Of one kind, or one file.

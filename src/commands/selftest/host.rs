@@ -318,7 +318,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
             image: run.order.options.launch.ami.clone(),
             arch: what.arch().only(),
             arch_by: ArchBy::Default,
-            family: None,
+            like: None,
             is_free,
         };
         match pools::look(&run.cloud.ec2, &terms).await {

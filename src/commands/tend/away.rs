@@ -20,7 +20,7 @@ use crate::ids::DriveName;
 use crate::launch::cost::daily_cost;
 use crate::opener::{Drive, Opening};
 use crate::report::Report;
-use crate::session::{Request, Task};
+use crate::session::{Request, Task, criu_archive};
 use crate::transfer::{Copying, Order};
 use crate::visit;
 
@@ -148,24 +148,24 @@ pub(super) fn begin(
         return Ok(code);
     }
     let copied = super::super::block_on(async {
-        let drive = context.drive(paths, whole(name.clone()), false).await?;
-        let order = Order::Up {
-            sources: vec![program.file.clone()],
-            to: program.name.clone().into_bytes(),
-        };
-        let how = Copying {
-            verb: "cp",
-            ignores_times: false,
-            watches: false,
-        };
-        visit::copy(
-            drive,
-            || visitor(paths, tending.reach.clone()),
-            None,
-            order,
-            how,
-        )
-        .await
+        for (source, to) in program.files(paths) {
+            let drive = context.drive(paths, whole(name.clone()), false).await?;
+            let order = Order::Up {
+                sources: vec![source],
+                to: to.into_bytes(),
+            };
+            let how = Copying {
+                verb: "cp",
+                ignores_times: false,
+                watches: false,
+            };
+            let visitor = || visitor(paths, tending.reach.clone());
+            let code = visit::copy(drive, visitor, None, order, how).await?;
+            if code != 0 {
+                return Ok(code);
+            }
+        }
+        Ok(0)
     });
     match copied {
         Ok(0) => {
@@ -264,6 +264,17 @@ impl Program {
             file,
             arch,
         })
+    }
+
+    /// What is copied there, and its name there: the program last, which begins once it has come, and finds
+    /// beside it what it freezes programs with.
+    fn files(&self, paths: &Paths) -> Vec<(PathBuf, String)> {
+        let criu = criu_archive(&self.file, &paths.criu).and_then(|file| {
+            let name = file.file_name()?.to_str()?.to_owned();
+            Some((file, name))
+        });
+        let program = (self.file.clone(), self.name.clone());
+        criu.into_iter().chain([program]).collect()
     }
 
     /// The smallest type with a GiB of memory.

@@ -129,13 +129,9 @@ impl Choice<'_> {
         // A price that is not known comes after all that are; then the smallest type.
         offers.sort_by_key(|(rank, price, kind, zone)| {
             let price = (price.is_none(), *price);
-            let is_other = self
-                .terms
-                .family
-                .as_deref()
-                .is_some_and(|it| it != InstanceType::family_of(&kind.name));
+            let like = self.terms.like.as_ref();
             (
-                is_other,
+                like.is_some_and(|like| !like.has(kind)),
                 *rank,
                 price,
                 kind.weight(),
@@ -150,10 +146,7 @@ impl Choice<'_> {
                 instance_type: kind.name.clone(),
                 zone,
                 market,
-                image: match &self.terms.image {
-                    Some(image) => image.clone(),
-                    None => image_of(kind.arch, kind.needs_driver()).to_owned(),
-                },
+                image: self.image(kind),
                 max_price,
             };
             match (price, max_price) {
@@ -167,6 +160,16 @@ impl Choice<'_> {
                 }),
             }
         }
+    }
+
+    /// The machine image of a type: the named one, else that of the host which it has to be like.
+    fn image(&self, kind: &InstanceType) -> String {
+        let like = self.terms.like.as_ref().filter(|like| like.has(kind));
+        let alike = like.and_then(|like| like.image.as_ref());
+        self.terms.image.as_ref().or(alike).map_or_else(
+            || image_of(kind.arch, kind.needs_driver()).to_owned(),
+            String::clone,
+        )
     }
 
     /// The zones of a type, with the spot price in each; without a zone EC2 chooses.

@@ -58,7 +58,7 @@ fn terms(requirements: &str) -> Terms {
         image: None,
         arch: None,
         arch_by: ArchBy::Drive,
-        family: None,
+        like: None,
         is_free: false,
     }
 }
@@ -74,6 +74,36 @@ fn order(chosen: &Chosen) -> Vec<String> {
         format!("{market}{} {zone}", pool.instance_type)
     };
     chosen.pools().iter().map(words).collect()
+}
+
+#[test]
+fn what_is_like_the_host_of_a_frozen_program_comes_first_with_its_image() {
+    let host = Like {
+        family: "m5".to_owned(),
+        image: Some("ami-0123".to_owned()),
+    };
+    let choose = |image: Option<&str>| {
+        let terms = Terms {
+            image: image.map(str::to_owned),
+            like: Some(host.clone()),
+            ..terms("cpus=2,memory=8")
+        };
+        let chosen = super::choose(&terms, &types(), Some(&prices())).unwrap();
+        let row = |pool: &Pool| (pool.instance_type.clone(), pool.image.clone());
+        chosen.pools().iter().map(row).collect::<Vec<_>>()
+    };
+    let of_its_type = image_of(Arch::Arm64, false);
+    let expected = ["m5.large", "m5.large", "m7g.large", "m7g.large"];
+    let with = |images: [&str; 4]| {
+        let rows = expected.iter().zip(images);
+        rows.map(|(kind, image)| ((*kind).to_owned(), image.to_owned()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        choose(None),
+        with(["ami-0123", "ami-0123", of_its_type, of_its_type])
+    );
+    assert_eq!(choose(Some("ami-4567")), with(["ami-4567"; 4]));
 }
 
 #[test]

@@ -6,13 +6,17 @@ mod wide;
 
 use std::fs;
 
+use harness::cloud;
+use harness::eventually_within;
+use harness::evidence::may_terminate;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
+use xdrive::ec2::LaunchOrder;
 
 use super::connection_lost::recorded;
 use super::json::document;
+use super::simulated::in_the_cloud;
 use super::site::{SESSION, Site};
-use harness::eventually_within;
 
 /// Writes the number of its try, and a line every so many seconds, until there are so many and `end`
 /// is asked for; then ends well.
@@ -57,6 +61,31 @@ fn is_gone(site: &Site) {
     eventually_within(SESSION, || "no instance".to_owned(), is_gone);
 }
 
+/// Launches one more instance for `demo` and ends it, as a session does that finds that another one was
+/// there first.
+fn lose(site: &Site) {
+    let order = LaunchOrder {
+        tags: cloud::tags(&[
+            ("xdrive:drive", "demo"),
+            ("xdrive:session", "another one"),
+            ("xdrive:owner", "arn:aws:iam::000000000000:user/local"),
+        ]),
+        ..cloud::launch_order("late")
+    };
+    in_the_cloud(site, async |ec2| {
+        let late = ec2.launch(&order).await.unwrap().id;
+        ec2.terminate(may_terminate(&late)).await.unwrap();
+    });
+    eventually_within(
+        SESSION,
+        || "one instance".to_owned(),
+        || {
+            let kinds = site.kinds("demo");
+            kinds.iter().filter(|kind| *kind == "instance").count() == 1
+        },
+    );
+}
+
 /// The row of the only run of `demo`.
 fn only_run(site: &Site) -> Value {
     let rows = document("ps", &site.run(&["ps", "demo", "--all", "--json"]));
@@ -85,6 +114,8 @@ fn each_try_of_a_run_begins_once_wherever_it_is_tended() {
     let codes = [one.end(), other.end()].map(|ended| ended.code());
     assert!(codes.contains(&0), "{codes:?}");
     is_at_try(&site, 2);
+    // Of two that begin at once one instance has to go, and the other one's end is the run's.
+    lose(&site);
     kill_process(recorded(&site, "supervisor.json"), Signal::KILL).unwrap();
     is_gone(&site);
     tender

@@ -259,7 +259,8 @@ while os.path.exists("/run/swap"):
 
 /// Makes and mounts what is below it again and again: what became of each try, and how often.
 const BIND: &str = r"
-cd /run && mkdir /run/bound && touch /run/swap && python3 /run/swap.py &
+mkdir /run/bound && touch /run/swap
+python3 /run/swap.py &
 binds=$(ls /var/lib/xdrive/scripts/*/binds.py)
 for try in $(seq 200); do
     printf 'rw:a/file:/x\nrw:a/new/%s:/y\n' $try |

@@ -1,6 +1,7 @@
 //! `tend --away`: who tends is an instance of the user's own, and no laptop is left.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -51,6 +52,9 @@ fn a_run_ends_with_every_laptop_gone_and_so_does_its_tender() {
     let policy = site.run(&["policy", "--tend"]);
     fs::write(site.dir().join("tender.json"), &policy.is(0).stdout).unwrap();
     let [program, image] = program_and_image(&site);
+    // What freezes programs comes along, also by a link.
+    fs::write(site.path("archive"), "criu's").unwrap();
+    symlink("archive", site.path("criu-x86_64.tar.gz")).unwrap();
     let words = ["tend", "--away", "--image", &image, "--program", &program];
     site.run(&words)
         .is(2)
@@ -73,6 +77,8 @@ fn a_run_ends_with_every_laptop_gone_and_so_does_its_tender() {
     site.run(&["ps", "tender"])
         .is(0)
         .prints("--until-idle 30s --owner");
+    let criu = site.run(&["cat", "tender:criu-x86_64.tar.gz"]);
+    assert_eq!(criu.is(0).stdout, "criu's");
 
     // Every laptop is gone; another one only looks.
     fs::remove_dir_all(site.home()).unwrap();
