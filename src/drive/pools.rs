@@ -119,11 +119,11 @@ pub struct Terms {
     pub arch_by: ArchBy,
     /// Whether only types of the free tier are launched.
     pub is_free: bool,
-    /// What comes first, because a frozen program goes on there.
+    /// The host of a frozen program, which goes on where another one is like it: that comes first.
     pub like: Option<Like>,
 }
 
-/// What the host of a frozen program was, as far as it decides where that goes on.
+/// The host of a frozen program, as far as it decides where that goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Like {
     /// The family of its type, such as `c6a`, whose processors are alike.

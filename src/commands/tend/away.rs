@@ -266,8 +266,8 @@ impl Program {
         })
     }
 
-    /// What is copied there, and its name there: the program last, which begins once it has come, and finds
-    /// beside it what it freezes programs with.
+    /// The files that are copied there, each with its name there: the program last, which begins once it has
+    /// come, and finds criu beside it.
     fn files(&self, paths: &Paths) -> Vec<(PathBuf, String)> {
         let criu = criu_archive(&self.file, &paths.criu).and_then(|file| {
             let name = file.file_name()?.to_str()?.to_owned();
