@@ -128,7 +128,7 @@ pub struct Terms {
 pub struct Like {
     /// The family of its type, such as `c6a`, whose processors are alike.
     pub family: String,
-    /// Its machine image (`ami-…`), whose driver a program with a GPU needs; none stands for the one
+    /// The machine image (`ami-…`), whose driver a program with a GPU needs; none stands for the one
     /// of the type.
     pub image: Option<String>,
 }

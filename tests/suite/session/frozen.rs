@@ -59,7 +59,7 @@ fn numbers(printed: &str) -> (usize, &str) {
     (lines.len(), last)
 }
 
-/// What the run of `demo` has printed so far.
+/// The output of the run of `demo` so far.
 fn printed(site: &Site) -> String {
     site.run(&["logs", "demo"]).stdout
 }

@@ -9,7 +9,7 @@ use crate::session::site::{SESSION, Site};
 use crate::session::terminal::ends;
 use harness::{Pty, eventually_within};
 
-/// What a cell prints in the kernel that Jupyter has.
+/// The output of a cell in the kernel that Jupyter has.
 fn cell(url: &str, code: &str, how: &str) -> String {
     let ran = notebook(url, code, &[how]);
     format!(
