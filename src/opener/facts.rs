@@ -17,7 +17,7 @@ pub(crate) struct DriveFacts {
     pub(crate) largest: Option<GibiBytes>,
     /// The drive's live instance. Instances of `--discard` sessions do not count.
     pub(crate) host: Option<Instance>,
-    /// The instance that had the drive last, as long as EC2 lists it, live or not.
+    /// The instance that was launched last of those that got a lease, as long as EC2 lists it, live or not.
     pub(crate) last: Option<Instance>,
     /// The drive's volumes, root disks among them.
     pub(crate) volumes: Vec<Volume>,
