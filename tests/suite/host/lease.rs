@@ -1,7 +1,7 @@
 //! A machine whose clients are gone closes its drive and switches itself off, even if other parts
 //! of it have died.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use xdrive::host::boot::Watch;
