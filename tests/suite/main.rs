@@ -3,7 +3,7 @@
 //! What `shell/test.sh` runs shows each promise and each feature at least once, on a machine where a
 //! machine matters. Variants of these, which boot one more machine or wait, are in a module `wide`
 //! beside their file, or in a folder `wide` where a whole file is of that kind: `shell/test.sh --all`
-//! runs them too, and CI does.
+//! runs them too.
 
 #![expect(
     clippy::unwrap_used,
