@@ -17,7 +17,8 @@ TEST='openssh-server openssh-client git rsync shellcheck curl tmux iptables dock
 CLI='awscli==1.46.3'
 # boto3 is the independent client in tests/suite/boto.rs, moto the independent EC2 in
 # tests/suite/moto/ (its server needs flask).
-PYTHON="boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5 $CLI"
+# kubernetes-validate knows what a cluster accepts (tests/suite/session/shares.rs).
+PYTHON="boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5 kubernetes-validate==1.37.0 $CLI"
 
 say() { printf '%s\n' "$*" >&2; }
 

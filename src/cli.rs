@@ -21,7 +21,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
     fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
-    rename, run, selftest, ssh_config, stop, sync, tend,
+    rename, run, selftest, share, ssh_config, stop, sync, tend,
 };
 use crate::ec2::Account;
 use crate::failure::Failure;
@@ -355,6 +355,11 @@ pub enum DriveCommand {
     ///
     /// What killed and forgotten sessions left, what is unused, and what the rest costs.
     Gc(gc::Args),
+    /// Make, show and delete file systems for many machines at once.
+    ///
+    /// Those of Elastic File System (EFS), outside of every drive.
+    #[command(subcommand)]
+    Share(share::Args),
     /// Go on with runs (`run --restart`) whose instance was lost.
     Tend(tend::Args),
     /// Check what xdrive needs: credentials, rights, network.

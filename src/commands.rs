@@ -30,6 +30,7 @@ pub mod ps;
 pub mod rename;
 pub mod run;
 pub mod selftest;
+pub mod share;
 pub mod ssh_config;
 pub mod stop;
 pub mod sync;

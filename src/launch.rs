@@ -1,7 +1,8 @@
-//! Launches: terms, offers, the container's image, and failures. Knows no session.
+//! Launches: terms, offers, the container's image, shares, and failures. Knows no session.
 
 pub(crate) mod cost;
 pub(crate) mod failure;
 pub(crate) mod image;
 pub(crate) mod offers;
+pub(crate) mod shares;
 pub(crate) mod terms;

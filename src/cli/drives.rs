@@ -3,8 +3,8 @@
 use super::DriveCommand;
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, fork,
-    freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, run, selftest, ssh_config,
-    stop, sync, tend,
+    freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, run, selftest, share,
+    ssh_config, stop, sync, tend,
 };
 use crate::failure::Failure;
 
@@ -38,6 +38,7 @@ impl DriveCommand {
             Self::Ports(args) => ports::run(args, context),
             Self::Prices(args) => prices::run(&args, context),
             Self::Gc(args) => gc::run(&args, context),
+            Self::Share(args) => share::run(args, context),
             Self::Tend(args) => tend::run(args, context),
             Self::Doctor(args) => doctor::run(&args, context),
             Self::Selftest(args) => selftest::run(*args, context),

@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 13] = [
+pub(super) const TOPICS: [Topic; 14] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -40,6 +40,11 @@ pub(super) const TOPICS: [Topic; 13] = [
         name: "freeze",
         about: "commands that go on, where they were, on another instance",
         markdown: include_str!("topics/freeze.md"),
+    },
+    Topic {
+        name: "shares",
+        about: "a folder that many machines and a cluster have at once",
+        markdown: include_str!("topics/shares.md"),
     },
     Topic {
         name: "network",

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::cloud::{self, Cloud};
 use crate::config::S3Prefix;
-use crate::ec2::calls::{CALLS, Call, Role};
-use crate::ec2::{DRIVE, KeyArn, OWNER, Partition};
+use crate::ec2::calls::{CALLS, Call, Role, SHARES};
+use crate::ec2::{DRIVE, KeyArn, OWNER, Partition, SHARE};
 use crate::failure::{Exit, Failure};
 
 /// Resources whose ARNs name no account (Service authorization reference, *Resource types defined
@@ -37,6 +37,7 @@ const USE_OF_A_KEY: [&str; 5] = [
 const NOT_OF_TEND: [&str; 2] = ["CopySnapshot", "DeleteSecurityGroup"];
 
 /// `xdrive policy`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
     /// Also allow to give this role to instances (`--instance-profile`).
@@ -70,9 +71,19 @@ pub struct Args {
         long,
         value_name = "s3://BUCKET/PREFIX",
         hide_short_help = true,
-        conflicts_with_all = ["role", "kms_key", "own", "tend", "selftest"]
+        conflicts_with_all = ["role", "kms_key", "own", "tend", "selftest", "shares"]
     )]
     pub results: Option<S3Prefix>,
+
+    /// Write instead what `xdrive share` takes besides.
+    ///
+    /// A policy of its own beside the other: one policy has 6144 characters at most.
+    #[arg(
+        long,
+        hide_short_help = true,
+        conflicts_with_all = ["role", "kms_key", "tend", "results", "selftest"]
+    )]
+    pub shares: bool,
 
     /// Write instead what `xdrive selftest` asks besides: Session Manager and Fault Injection
     /// Service.
@@ -107,6 +118,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
     };
     let policy = if args.selftest {
         of_selftest(partition)
+    } else if args.shares {
+        of_shares(partition, owner.as_deref())
     } else if let Some(place) = &args.results {
         of_results(partition, place)
     } else {
@@ -170,7 +183,9 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
     let mut creating = Vec::new();
     // An instance's interface gets the tags of the account's own.
     let mut created: Vec<&str> = vec!["network-interface"];
-    let is_made = |call: &&Call| !grants.tends || !NOT_OF_TEND.contains(&call.name);
+    let is_made = |call: &&Call| {
+        call.service != SHARES && (!grants.tends || !NOT_OF_TEND.contains(&call.name))
+    };
     for call in CALLS.iter().filter(is_made) {
         let action = call.action();
         let mut by_role: Vec<(Role, Vec<&str>)> = Vec::new();
@@ -239,6 +254,54 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
         let for_aws = json!({"Bool": {"kms:GrantIsForAWSResource": "true"}});
         statements.allow("kms:CreateGrant", &keys, &for_aws);
     }
+    json!({"Version": "2012-10-17", "Statement": statements.0})
+}
+
+/// The rights for shares: those of Elastic File System, and the ones in EC2 by which it makes and removes
+/// their network interfaces for its caller (EFS API reference, `CreateMountTarget`, `DeleteMountTarget`).
+/// With an `owner` shares of that one alone can be made, changed and deleted.
+#[must_use]
+pub fn of_shares(partition: Partition, owner: Option<&str>) -> Value {
+    let mut statements = Statements::default();
+    let (all, none) = (json!("*"), Value::Null);
+    let shares = json!(format!("arn:{partition}:{SHARES}:*:*:file-system/*"));
+    let carried = owner.map_or_else(|| carries(SHARE), |owner| equals("Resource", owner));
+    let asked = owner.map_or_else(|| asks_for(SHARE), |owner| equals("Request", owner));
+    let mut creating = Vec::new();
+    for call in CALLS.iter().filter(|call| call.service == SHARES) {
+        for (_, role) in call.resources() {
+            match role {
+                Role::New(_) => {
+                    statements.allow(&call.action(), &shares, &asked);
+                    creating.push(call.name);
+                }
+                Role::Any => statements.allow(&call.action(), &all, &none),
+                _ => statements.allow(&call.action(), &shares, &carried),
+            }
+        }
+    }
+    let mut in_a_create_call =
+        json!({"StringEquals": {format!("{SHARES}:CreateAction"): creating}});
+    if let Some(owner) = owner {
+        in_a_create_call["StringEquals"][format!("aws:RequestTag/{OWNER}")] = json!(owner);
+    }
+    statements.allow(&format!("{SHARES}:TagResource"), &shares, &in_a_create_call);
+    for action in [
+        "CreateNetworkInterface",
+        "DeleteNetworkInterface",
+        "DescribeNetworkInterfaces",
+        "DescribeSubnets",
+    ] {
+        statements.allow(&format!("ec2:{action}"), &all, &none);
+    }
+    // The account's first file system makes this role.
+    let own = json!(format!(
+        "arn:{partition}:iam::*:role/aws-service-role/{SHARES}.amazonaws.com/\
+         AWSServiceRoleForAmazonElasticFileSystem"
+    ));
+    let service = format!("{SHARES}.amazonaws.com");
+    let for_shares = json!({"StringEquals": {"iam:AWSServiceName": service}});
+    statements.allow("iam:CreateServiceLinkedRole", &own, &for_shares);
     json!({"Version": "2012-10-17", "Statement": statements.0})
 }
 

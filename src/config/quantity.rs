@@ -114,7 +114,7 @@ impl Invalid {
         }
     }
 
-    pub(super) fn with(why: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn with(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             hint: Some(hint.into()),
             ..Self::new(why)

@@ -3,9 +3,10 @@
 //! The policy and the doctor are made from it. A call that is sent and not listed panics where
 //! debug assertions are on ([`super::trace`]), so in every test. A test here finds calls that are
 //! listed and never sent. Resources and condition keys: Service authorization reference, *Actions,
-//! resources, and condition keys for Amazon EC2*, *… Amazon EBS*, *… EC2 Instance Connect*.
+//! resources, and condition keys for Amazon EC2*, *… Amazon EBS*, *… EC2 Instance Connect*, *… Amazon
+//! Elastic File System*.
 
-use super::{DRIVE, OWNER};
+use super::{DRIVE, OWNER, SHARE};
 
 /// A call of an AWS API, and the right that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,9 @@ pub enum Role {
     Used,
 }
 
+/// Elastic File System's name in IAM. Its calls are made for shares alone, and have a policy of their own.
+pub const SHARES: &str = "elasticfilesystem";
+
 /// Resources that must be a drive's even where a call only uses them to make another.
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
@@ -122,6 +126,16 @@ pub const CALLS: &[Call] = &[
         },
     },
     Call {
+        name: "CreateFileSystem",
+        service: SHARES,
+        right: Right::Make {
+            kinds: &["file-system"],
+            tag: SHARE,
+            with: &[],
+        },
+    },
+    share("CreateMountTarget"),
+    Call {
         name: "CreateSecurityGroup",
         service: "ec2",
         right: Right::Make {
@@ -133,13 +147,23 @@ pub const CALLS: &[Call] = &[
     make("CreateSnapshot", &["snapshot"], &["volume"]),
     on_own("CreateTags", &["instance", "volume", "snapshot"]),
     make("CreateVolume", &["volume"], &["snapshot"]),
+    share("DeleteFileSystem"),
+    share("DeleteMountTarget"),
     group("DeleteSecurityGroup"),
     on_own("DeleteSnapshot", &["snapshot"]),
     on_own("DeleteVolume", &["volume"]),
+    Call {
+        service: SHARES,
+        ..read("DescribeFileSystems")
+    },
     read("DescribeImages"),
     read("DescribeInstanceStatus"),
     read("DescribeInstanceTypes"),
     read("DescribeInstances"),
+    Call {
+        service: SHARES,
+        ..read("DescribeMountTargets")
+    },
     read("DescribeRouteTables"),
     read("DescribeSecurityGroups"),
     read("DescribeSnapshots"),
@@ -177,6 +201,7 @@ pub const CALLS: &[Call] = &[
         ..on_own("ListSnapshotBlocks", &["snapshot"])
     },
     on_own("ModifyInstanceAttribute", &["instance", "volume"]),
+    share("PutLifecycleConfiguration"),
     group("RevokeSecurityGroupIngress"),
     make(
         "RunInstances",
@@ -214,6 +239,17 @@ const fn group(name: &'static str) -> Call {
         right: Right::Own {
             kinds: &["security-group"],
             tag: OWNER,
+        },
+    }
+}
+
+const fn share(name: &'static str) -> Call {
+    Call {
+        name,
+        service: SHARES,
+        right: Right::Own {
+            kinds: &["file-system"],
+            tag: SHARE,
         },
     }
 }
@@ -275,7 +311,7 @@ mod tests {
                         "Describe",
                     ];
                     let more = [
-                        "Detach", "Get", "List", "Modify", "Revoke", "Run", "Send", "Term",
+                        "Detach", "Get", "List", "Modify", "Put", "Revoke", "Run", "Send", "Term",
                         "Update",
                     ];
                     if starts

@@ -77,6 +77,7 @@ pub struct Ec2 {
     pub(super) patient: aws_sdk_ec2::Client,
     pub(super) once: aws_sdk_ec2::Client,
     pub(super) ebs: aws_sdk_ebs::Client,
+    pub(super) efs: aws_sdk_efs::Client,
     pub(super) connect: aws_sdk_ec2instanceconnect::Client,
     pub(super) quotas: aws_sdk_servicequotas::Client,
     pub(super) profile: Option<String>,
@@ -179,6 +180,11 @@ impl Ec2 {
             .retry_partition(paced.build())
             .interceptor(Trace);
         ebs.set_endpoint_url(at("EBS"));
+        let mut efs = aws_sdk_efs::config::Builder::from(config)
+            .retry_config(RetryConfig::standard())
+            .retry_partition(partition("xdrive-efs"))
+            .interceptor(Trace);
+        efs.set_endpoint_url(at("EFS"));
         let mut connect = aws_sdk_ec2instanceconnect::config::Builder::from(config)
             .retry_config(RetryConfig::standard())
             .retry_partition(partition("xdrive-connect"))
@@ -199,6 +205,7 @@ impl Ec2 {
             patient: aws_sdk_ec2::Client::from_conf(patient),
             once: aws_sdk_ec2::Client::from_conf(once),
             ebs: aws_sdk_ebs::Client::from_conf(ebs.build()),
+            efs: aws_sdk_efs::Client::from_conf(efs.build()),
             connect: aws_sdk_ec2instanceconnect::Client::from_conf(connect.build()),
             quotas: aws_sdk_servicequotas::Client::from_conf(quotas.build()),
             profile: None,

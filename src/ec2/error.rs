@@ -203,6 +203,8 @@ fn kind(code: &str, status: u16) -> Kind {
     match code {
         "InsufficientInstanceCapacity"
         | "InsufficientCapacity"
+        | "InsufficientThroughputCapacity"
+        | "NoFreeAddressesInSubnet"
         | "InsufficientHostCapacity"
         | "InsufficientVolumeCapacity"
         | "InsufficientFreeAddressesInSubnet"
@@ -219,6 +221,8 @@ fn kind(code: &str, status: u16) -> Kind {
         | "SecurityGroupLimitExceeded"
         | "ResourceLimitExceeded"
         | "ServiceQuotaExceededException"
+        | "FileSystemLimitExceeded"
+        | "NetworkInterfaceLimitExceeded"
         | "SnapshotLimitExceeded"
         | "TagLimitExceeded"
         | "VolumeLimitExceeded" => Kind::Quota,
@@ -235,6 +239,9 @@ fn kind(code: &str, status: u16) -> Kind {
         | "IncorrectSpotRequestState"
         | "IncorrectState"
         | "IncorrectStateException"
+        | "FileSystemInUse"
+        | "IncorrectFileSystemLifeCycleState"
+        | "IncorrectMountTargetState"
         | "InvalidSnapshot.InUse"
         | "InvalidState"
         | "InvalidStateTransition"
@@ -262,11 +269,17 @@ fn kind(code: &str, status: u16) -> Kind {
         "InternalError"
         | "InternalFailure"
         | "EC2InstanceUnavailableException"
+        | "InternalServerError"
         | "InternalServerException"
         | "ServiceException"
         | "ServiceUnavailable"
         | "Unavailable" => Kind::Server,
-        "EC2InstanceNotFoundException" | "ResourceNotFoundException" => Kind::NotFound,
+        "EC2InstanceNotFoundException"
+        | "FileSystemNotFound"
+        | "MountTargetNotFound"
+        | "ResourceNotFoundException"
+        | "SecurityGroupNotFound"
+        | "SubnetNotFound" => Kind::NotFound,
         _ if code.ends_with(".NotFound") => Kind::NotFound,
         _ if status >= 500 => Kind::Server,
         _ => Kind::Invalid,

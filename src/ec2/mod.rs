@@ -36,6 +36,7 @@ mod prices;
 mod profiles;
 mod proof;
 mod quotas;
+mod shares;
 mod signed;
 mod source;
 pub mod speed;
@@ -56,6 +57,8 @@ pub const DISK: &str = "xdrive:disk";
 pub const KIND: &str = "xdrive:kind";
 /// See [`KIND`].
 pub const OP: &str = "xdrive:op";
+/// The tag with the name of a share.
+pub const SHARE: &str = "xdrive:share";
 
 pub use account::{Account, AccountError};
 pub use arch::Arch;
@@ -83,6 +86,7 @@ pub use prices::{NoPrice, Price, PriceChange, SpotPrice};
 pub use profiles::SettingError;
 pub use proof::{MayDelete, MayPrune, MayTerminate, Permit, Prove, Rules};
 pub use quotas::Quota;
+pub use shares::{FileSystem, MountTarget, ShareState};
 pub use source::{By, Source, profile_names};
 pub use speed::Speed;
 pub use spot::{SPOT_ROLE, SpotStatus, TakenBack};

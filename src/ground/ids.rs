@@ -5,6 +5,7 @@
 
 mod containers;
 mod reference;
+mod shares;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use containers::{ContainerName, DriveIn, InvalidContainer, InvalidDriveIn, MAIN};
 pub use reference::{ImageReference, InvalidReference, is_archive};
+pub use shares::{InvalidShare, ShareName};
 pub use uuid::Uuid;
 
 /// The id that cannot be parsed, and what was expected.
@@ -98,6 +100,14 @@ id!(
 id!(
     /// `sg-…`, a security group.
     GroupId, "sg-", "a security group"
+);
+id!(
+    /// `fs-…`, a file system of Elastic File System.
+    FileSystemId, "fs-", "a file system"
+);
+id!(
+    /// `fsmt-…`, a mount target: a file system's address in one zone.
+    MountTargetId, "fsmt-", "a mount target"
 );
 
 /// A resource in words for people: whose it is, its kind and its id. `whose` is all that comes

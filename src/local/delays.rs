@@ -49,6 +49,10 @@ pub struct Delays {
     pub completed: Duration,
     /// The least time between two snapshots of one volume (EBS: 15 s).
     pub between_snapshots: Duration,
+    /// File system `creating` → `available`.
+    pub share: Duration,
+    /// Mount target `creating` → `available`, and `deleting` → gone.
+    pub target: Duration,
     /// How stale the answer of a Describe call without ids is.
     pub stale_lists: Duration,
     /// How stale the answer of a Describe call by id is.
@@ -75,6 +79,8 @@ impl Delays {
                 deleted: Duration::from_millis(20),
                 completed: Duration::from_millis(60),
                 between_snapshots: Duration::from_millis(15),
+                share: Duration::from_millis(20),
+                target: Duration::from_millis(60),
                 stale_lists: Duration::ZERO,
                 stale_reads: Duration::ZERO,
                 call: Duration::ZERO,
@@ -92,6 +98,8 @@ impl Delays {
                 deleted: Duration::from_secs(3),
                 completed: Duration::from_secs(46),
                 between_snapshots: Duration::from_secs(15),
+                share: Duration::from_secs(5),
+                target: Duration::from_secs(90),
                 stale_lists: Duration::from_secs(3),
                 stale_reads: Duration::from_secs(1),
                 call: Duration::ZERO,

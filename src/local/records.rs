@@ -7,6 +7,7 @@
 //! Nothing here reads a clock, a parameter or the disk.
 
 mod groups;
+mod shares;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::plane::{PaperSuperblock, Up};
 use super::settings::Boots;
 
 pub(super) use groups::{Group, Peer, Rule};
+pub(super) use shares::{FileSystem, Target};
 
 /// EC2's instance states, with their codes (API reference, `InstanceState`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,14 +7,15 @@
 //! ```
 //!
 //! EC2 and STS speak the Query protocol (parameters in a form, XML back), EC2 Instance Connect
-//! speaks JSON 1.1, the EBS direct APIs REST with JSON and raw blocks, and Fault Injection Service
-//! REST with JSON. All share one address: the request itself shows its service.
+//! speaks JSON 1.1, the EBS direct APIs REST with JSON and raw blocks, Fault Injection Service
+//! and Elastic File System REST with JSON. All share one address: the request itself shows its service.
 //!
 //! No request is carried out before its signature is verified, in process too: tests take the same
 //! path as other tools. Nothing here knows what a call does.
 
 mod announcement;
 pub(super) mod blob;
+mod efs;
 mod fis;
 mod in_process;
 mod message;

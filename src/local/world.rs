@@ -15,7 +15,9 @@ use super::delays::Delays;
 use super::experiment::{Experiment, Template};
 use super::faults::Fault;
 use super::plane::{Allowed, Firewall, Guarded, Origin};
-use super::records::{Ending, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags, Volume};
+use super::records::{
+    Ending, FileSystem, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags, Target, Volume,
+};
 
 /// The format of the state file.
 pub(super) const VERSION: u32 = 1;
@@ -59,6 +61,12 @@ pub(super) struct World {
     pub(super) templates: BTreeMap<String, Template>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) experiments: BTreeMap<String, Experiment>,
+    /// The file systems of Elastic File System.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) file_systems: BTreeMap<String, FileSystem>,
+    /// The mount targets of those.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) targets: BTreeMap<String, Target>,
     pub(super) faults: Vec<Fault>,
     pub(super) unfinished: Option<Intent>,
 }
@@ -97,6 +105,8 @@ impl World {
             groups: BTreeMap::from([(catalog::DEFAULT_GROUP.to_owned(), group)]),
             templates: BTreeMap::new(),
             experiments: BTreeMap::new(),
+            file_systems: BTreeMap::new(),
+            targets: BTreeMap::new(),
             faults: Vec::new(),
             unfinished: None,
         }
@@ -224,6 +234,8 @@ impl World {
             .retain(|_, experiment| experiment.started + EXPERIMENTS > horizon);
         self.snapshots
             .retain(|_, snapshot| !past(snapshot.deleted, KEPT));
+        self.file_systems.retain(|_, it| !past(it.deleted, KEPT));
+        self.targets.retain(|_, it| !past(it.deleted, KEPT));
         for volume in self.volumes.values_mut() {
             volume
                 .attachments

@@ -344,6 +344,7 @@ fn the_partition_is_that_of_the_arns_which_have_to_agree() {
         own: false,
         tend: false,
         selftest: false,
+        shares: false,
         kms_key: key.map(|key| key.parse().unwrap()).into_iter().collect(),
     };
     let gov = ROLE.replace("aws", "aws-us-gov");

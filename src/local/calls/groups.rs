@@ -128,7 +128,9 @@ pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         let mut rules = group.ingress.iter().chain(&group.egress);
         rules.any(|rule| rule.peer.group() == Some(&id))
     });
-    if used || is_named {
+    let mut targets = change.world.targets.values();
+    let guards = targets.any(|it| it.state(change.now).is_some() && it.groups.contains(&id));
+    if used || is_named || guards {
         return Err(ApiError::client(
             "DependencyViolation",
             format!("resource {id} has a dependent object"),

@@ -21,6 +21,7 @@ mod page;
 mod quotas;
 mod request;
 mod rights;
+mod shares;
 mod snapshots;
 mod spot;
 mod status;

@@ -74,7 +74,7 @@ fn refused(caller: &str, ask: &Ask, why: &str) -> ApiError {
     );
     let (code, message) = match action.split(':').next() {
         Some("ec2-instance-connect") => ("AuthException", words),
-        Some("ebs" | "servicequotas") => ("AccessDeniedException", words),
+        Some("ebs" | "servicequotas" | "elasticfilesystem") => ("AccessDeniedException", words),
         // Of EC2's own calls, also where they need another service's right.
         _ => (
             "UnauthorizedOperation",
@@ -97,5 +97,9 @@ fn arn(region: &str, kind: &str, id: &str) -> String {
         "image" | "snapshot" => "",
         _ => catalog::ACCOUNT,
     };
-    format!("arn:aws:ec2:{region}:{account}:{kind}/{id}")
+    let service = match kind {
+        "file-system" => "elasticfilesystem",
+        _ => "ec2",
+    };
+    format!("arn:aws:{service}:{region}:{account}:{kind}/{id}")
 }

@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::{
     Answer, Reading, account, attachments, blocks, experiments, groups, images, instances, launch,
-    network, quotas, snapshots, spot, status, tags, volumes,
+    network, quotas, shares, snapshots, spot, status, tags, volumes,
 };
 use crate::change::Change;
 
@@ -329,6 +329,63 @@ pub(super) const CALLS: &[Call] = &[
     ),
     call!("StartExperiment", Run::Write(experiments::start), ["Body!"]),
     call!("GetExperiment", Run::Read(experiments::get), ["Id!"]),
+    call!(
+        "CreateFileSystem",
+        Run::Write(shares::create),
+        [
+            "CreationToken!",
+            "PerformanceMode",
+            "Encrypted",
+            "ThroughputMode",
+            "Tag.#.Key",
+            "Tag.#.Value",
+        ]
+    ),
+    call!(
+        "DescribeFileSystems",
+        Run::Read(shares::describe),
+        ["FileSystemId", "CreationToken", "MaxItems", "Marker"]
+    ),
+    call!(
+        "DeleteFileSystem",
+        Run::Write(shares::delete),
+        ["FileSystemId!"]
+    ),
+    call!(
+        "PutLifecycleConfiguration",
+        Run::Write(shares::put_policies),
+        [
+            "FileSystemId!",
+            "LifecyclePolicies.#.TransitionToIA",
+            "LifecyclePolicies.#.TransitionToArchive",
+            "LifecyclePolicies.#.TransitionToPrimaryStorageClass",
+        ]
+    ),
+    call!(
+        "DescribeLifecycleConfiguration",
+        Run::Read(shares::policies),
+        ["FileSystemId!"]
+    ),
+    call!(
+        "CreateMountTarget",
+        Run::Write(shares::create_target),
+        ["FileSystemId!", "SubnetId!", "SecurityGroups.#"]
+    ),
+    call!(
+        "DescribeMountTargets",
+        Run::Read(shares::describe_targets),
+        ["FileSystemId", "MountTargetId", "MaxItems", "Marker"]
+    ),
+    call!(
+        "DescribeMountTargetSecurityGroups",
+        Run::Read(shares::target_groups),
+        ["MountTargetId!"]
+    ),
+    call!(
+        "DeleteMountTarget",
+        Run::Write(shares::delete_target),
+        ["MountTargetId!"]
+    ),
     call!("GetCallerIdentity", Run::Read(account::caller), []),
     call!(
         "GetSessionToken",

@@ -47,6 +47,10 @@ pub(super) fn tags_of(
             &snapshot.filter(|it| it.state(now).is_some())?.tags
         }
         Some("sg") => &world.groups.get(id)?.tags,
+        Some("fs") => {
+            let known = world.file_systems.get(id);
+            &known.filter(|it| it.state(now).is_some())?.tags
+        }
         _ => &spots.find(|spot| spot.id == id)?.tags,
     };
     let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());

@@ -10,7 +10,7 @@ use super::message::{Answer, ApiError, Question};
 use super::params::Params;
 use super::signature::{Refusal, SKEW};
 use super::xml::{Xml, is_carried};
-use super::{fis, rest};
+use super::{efs, fis, rest};
 
 /// Where the JSON protocol names its operation.
 const TARGET: &str = "x-amz-target";
@@ -48,6 +48,8 @@ pub(super) enum Service {
     Ebs,
     /// Fault Injection Service.
     Fis,
+    /// Elastic File System.
+    Efs,
 }
 
 impl Service {
@@ -67,6 +69,9 @@ impl Service {
         if fis::is_for_experiments(request) {
             return Self::Fis;
         }
+        if efs::is_for_shares(request) {
+            return Self::Efs;
+        }
         let is_sts =
             pairs(request).any(|(name, value)| name == "Version" && value == Self::Sts.version());
         if is_sts { Self::Sts } else { Self::Ec2 }
@@ -81,6 +86,7 @@ impl Service {
             Self::Quotas => "servicequotas",
             Self::Ebs => "ebs",
             Self::Fis => "fis",
+            Self::Efs => "elasticfilesystem",
         }
     }
 
@@ -92,15 +98,19 @@ impl Service {
             Self::Quotas => "2019-06-24",
             Self::Ebs => "2019-11-02",
             Self::Fis => "2020-12-01",
+            Self::Efs => "2015-02-01",
         }
     }
 
     fn xmlns(self) -> String {
         let host = match self {
             Self::Ec2 => "http://ec2.amazonaws.com",
-            Self::Sts | Self::InstanceConnect | Self::Quotas | Self::Ebs | Self::Fis => {
-                "https://sts.amazonaws.com"
-            }
+            Self::Sts
+            | Self::InstanceConnect
+            | Self::Quotas
+            | Self::Ebs
+            | Self::Fis
+            | Self::Efs => "https://sts.amazonaws.com",
         };
         format!("{host}/doc/{}/", self.version())
     }
@@ -112,6 +122,7 @@ impl Service {
             Self::Quotas => read_json(request, QUOTAS, QUOTA),
             Self::Ebs => rest::read(request),
             Self::Fis => fis::read(request),
+            Self::Efs => efs::read(request),
             Self::Ec2 | Self::Sts => self.read_query(request),
         }
     }
@@ -153,6 +164,7 @@ impl Service {
             || action == QUOTA
             || rest::is_action(&action)
             || fis::is_action(&action)
+            || efs::is_action(&action)
         {
             return Err(ApiError::client(
                 "InvalidAction",
@@ -167,6 +179,7 @@ impl Service {
         let body = match self {
             Self::Ebs => return rest::write(answer),
             Self::Fis => return fis::write(answer),
+            Self::Efs => return efs::write(answer),
             Self::InstanceConnect => {
                 let mut members = members(&answer);
                 members.insert("RequestId".to_owned(), request_id.into());
@@ -207,6 +220,7 @@ impl Service {
         let body = match self {
             Self::Ebs => return rest::write_error(error),
             Self::Fis => return fis::write_error(error),
+            Self::Efs => return efs::write_error(error),
             Self::Ec2 => Xml::node(
                 "Response",
                 [
@@ -239,7 +253,7 @@ impl Service {
             content_type: self.content_type(),
             headers: match self {
                 Self::InstanceConnect | Self::Quotas => rest::error_type(&error.code),
-                Self::Ec2 | Self::Sts | Self::Ebs | Self::Fis => Vec::new(),
+                Self::Ec2 | Self::Sts | Self::Ebs | Self::Fis | Self::Efs => Vec::new(),
             },
             body: body.into(),
         }
@@ -250,7 +264,7 @@ impl Service {
             Self::Ec2 => "text/xml;charset=UTF-8",
             Self::Sts => "text/xml",
             Self::InstanceConnect | Self::Quotas => "application/x-amz-json-1.1",
-            Self::Ebs | Self::Fis => rest::JSON,
+            Self::Ebs | Self::Fis | Self::Efs => rest::JSON,
         }
     }
 
@@ -260,7 +274,7 @@ impl Service {
         let (status, code, message) = match self {
             Self::Ec2 => refuse_as_ec2(refusal),
             Self::Sts => refuse_in_words(refusal),
-            Self::InstanceConnect | Self::Quotas | Self::Ebs | Self::Fis => {
+            Self::InstanceConnect | Self::Quotas | Self::Ebs | Self::Fis | Self::Efs => {
                 let (_, code, message) = refuse_in_words(refusal);
                 let code = match code {
                     "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
@@ -269,7 +283,7 @@ impl Service {
                     "ExpiredToken" => "ExpiredTokenException",
                     _ => "InvalidSignatureException",
                 };
-                let is_rest = matches!(self, Self::Ebs | Self::Fis);
+                let is_rest = matches!(self, Self::Ebs | Self::Fis | Self::Efs);
                 let status = if is_rest { 403 } else { 400 };
                 (status, code, message)
             }

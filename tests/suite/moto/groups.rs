@@ -59,7 +59,7 @@ fn rules_of_groups_are_the_same_in_both_clouds() {
     );
 }
 
-fn lines(output: Output) -> Vec<String> {
+pub(super) fn lines(output: Output) -> Vec<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let printed = String::from_utf8(output.stdout).unwrap();

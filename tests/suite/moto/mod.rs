@@ -14,5 +14,6 @@ mod ingress;
 mod life;
 mod roles;
 pub(crate) mod server;
+mod shares;
 mod verbs;
 mod wide;

@@ -33,7 +33,7 @@ impl Site {
     }
 
     /// From now on `caller` has this policy and no other right, with these settings besides.
-    fn allow(&self, policy: &str, caller: &str, more: &str) {
+    pub(super) fn allow(&self, policy: &str, caller: &str, more: &str) {
         self.set(&format!(
             "caller = \"{caller}\"\npolicy = '''{policy}'''\n{more}"
         ));

@@ -56,6 +56,7 @@ mod runs;
 mod saved;
 mod selftest;
 pub(crate) mod served;
+mod shares;
 mod simulated;
 pub(crate) mod site;
 mod speed;

@@ -2,7 +2,7 @@
 //!
 //! The rows are AWS's own: Service Authorization Reference, *Actions, resources, and condition keys
 //! for Amazon EC2*, *… for Amazon Elastic Block Store*, *… for Amazon EC2 Instance Connect*, *… for
-//! Service Quotas* (as of June 2026). Where a row differs from it, it names the page that says so. A
+//! Service Quotas*, *… for Amazon Elastic File System* (as of June 2026). Where a row differs from it, it names the page that says so. A
 //! resource that the call names and that is not there is left out, since the call itself says that.
 //!
 //! Of AWS's condition keys those that depend on tags and on the creating call are here, and
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::super::images::resolve;
-use super::super::request::Request;
+use super::super::request::{self, Request};
 use super::super::tags::tags_of;
 use super::arn;
 use crate::rights::{Context, Rights};
@@ -38,9 +38,17 @@ enum On {
     Made(&'static str),
     /// The resources that a launch uses and creates.
     Launch,
+    /// The file system that is made, with the tags in the request.
+    Share,
+    /// The file system of the mount target that the parameter names.
+    OfTarget,
+    /// The rights in EC2 that the caller needs for what EFS does there (EFS API reference).
+    InEc2(&'static [&'static str]),
 }
 
-use On::{Everything, Launch, Made, Named};
+use On::{Everything, InEc2, Launch, Made, Named, OfTarget, Share};
+
+const EFS: &str = "elasticfilesystem";
 
 /// The calls, by service and name.
 const ROWS: &[(&str, &str, &[On])] = &[
@@ -164,6 +172,46 @@ const ROWS: &[(&str, &str, &[On])] = &[
         "SendSSHPublicKey",
         &[Named("instance", "InstanceId")],
     ),
+    (EFS, "CreateFileSystem", &[Share]),
+    (EFS, "DescribeFileSystems", &[Everything]),
+    (
+        EFS,
+        "DeleteFileSystem",
+        &[Named("file-system", "FileSystemId")],
+    ),
+    (
+        EFS,
+        "PutLifecycleConfiguration",
+        &[Named("file-system", "FileSystemId")],
+    ),
+    (
+        EFS,
+        "DescribeLifecycleConfiguration",
+        &[Named("file-system", "FileSystemId")],
+    ),
+    (
+        EFS,
+        "CreateMountTarget",
+        &[
+            Named("file-system", "FileSystemId"),
+            InEc2(&[
+                "ec2:DescribeSubnets",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:CreateNetworkInterface",
+            ]),
+        ],
+    ),
+    (EFS, "DescribeMountTargets", &[Everything]),
+    (
+        EFS,
+        "DescribeMountTargetSecurityGroups",
+        &[OfTarget, InEc2(&["ec2:DescribeNetworkInterfaceAttribute"])],
+    ),
+    (
+        EFS,
+        "DeleteMountTarget",
+        &[OfTarget, InEc2(&["ec2:DeleteNetworkInterface"])],
+    ),
     // Its resource is a quota, which xdrive's policy names by `*`.
     ("servicequotas", "GetServiceQuota", &[Everything]),
 ];
@@ -231,6 +279,17 @@ impl Asking<'_> {
             }
             Made(kind) => self.ask_to_make(kind, asks),
             Launch => self.launch(asks)?,
+            Share => self.ask_for_a_share(asks)?,
+            OfTarget => {
+                let target = self.request.text("MountTargetId");
+                let target = target.and_then(|id| self.world.targets.get(id));
+                asks.extend(target.and_then(|it| self.existing("file-system", &it.file_system)));
+            }
+            InEc2(actions) => asks.extend(actions.iter().map(|action| Ask {
+                action: (*action).to_owned(),
+                resource: "*".to_owned(),
+                context: self.context(),
+            })),
         }
         Ok(())
     }
@@ -290,6 +349,25 @@ impl Asking<'_> {
                 context,
             });
         }
+    }
+
+    /// `CreateFileSystem`, and the right to tag what it makes.
+    fn ask_for_a_share(&self, asks: &mut Vec<Ask>) -> Result<(), ApiError> {
+        let tags = request::tags(self.request.params())?;
+        let mut context = self.context();
+        requested(&mut context, tags.clone());
+        let resource = arn(self.local.region(), "file-system", "*");
+        asks.push(self.ask(resource.clone(), context.clone()));
+        if !tags.is_empty() {
+            let creating = vec![self.call.to_owned()];
+            context.insert("elasticfilesystem:CreateAction".to_owned(), creating);
+            asks.push(Ask {
+                action: format!("{EFS}:TagResource"),
+                resource,
+                context,
+            });
+        }
+        Ok(())
     }
 
     /// `RunInstances`. A request of a spot instance is asked about where it is made (EC2 user guide,
@@ -381,6 +459,7 @@ fn prefix(kind: &str) -> &'static str {
         "spot-instances-request" => "sir-",
         "subnet" => "subnet-",
         "vpc" => "vpc-",
+        "file-system" => "fs-",
         _ => "ami-",
     }
 }
