@@ -13,6 +13,8 @@ TRY='gcc libc6-dev ca-certificates debootstrap debian-archive-keyring iproute2 n
   mount e2fsprogs xfsprogs kmod procps xz-utils python3 python3-venv'
 TEST='openssh-server openssh-client git rsync shellcheck curl tmux iptables docker-registry
   busybox-static'
+# A kernel with NFS, and a server, for tests/suite/nfs.sh.
+NFS='user-mode-linux nfs-ganesha nfs-ganesha-vfs nfs-common'
 # The AWS CLI, for tests/suite/session/along.rs and tests/bench/by-hand.sh.
 CLI='awscli==1.46.3'
 # boto3 is the independent client in tests/suite/boto.rs, moto the independent EC2 in
@@ -42,6 +44,16 @@ missing_packages() {
       *) printf '%s ' "$package" ;;
     esac
   done
+}
+
+# User Mode Linux is for x86 alone. What serves NFS stays off after the next boot, too.
+nfs() {
+  [ "$(dpkg --print-architecture)" = amd64 ] || return 0
+  # shellcheck disable=SC2086 # a list of words
+  [ -n "$(missing_packages $NFS)" ] || return 0
+  # shellcheck disable=SC2086
+  install_packages $NFS
+  as_root systemctl disable nfs-ganesha.service rpcbind.service rpcbind.socket >/dev/null 2>&1 || :
 }
 
 # Installs the missing ones of these packages. Services stay off: xdrive needs programs only, and a
@@ -106,6 +118,7 @@ main() {
       packages) install_packages $TRY ;;
       trees) trees ;;
       test | bench)
+        nfs
         install_packages $TRY $TEST
         trees
         ;;

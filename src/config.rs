@@ -24,6 +24,7 @@ mod places;
 pub mod quantity;
 mod reach;
 mod results;
+mod sections;
 mod settings;
 mod tags;
 mod variables;

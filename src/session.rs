@@ -35,6 +35,7 @@ mod ready;
 mod request;
 mod return_to_shell;
 mod runs;
+mod shares;
 mod shell;
 mod start;
 mod state;

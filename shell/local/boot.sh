@@ -125,6 +125,12 @@ mount_settings() {
     mount --bind root/run/host/dirty_bytes root/proc/sys/vm/dirty_bytes
 }
 
+# The file systems of EFS, of which mount.nfs4 shows those that the instance reaches.
+mount_shares() {
+    mkdir -p ../../shares root/run/host/shares
+    mount --bind ../../shares root/run/host/shares
+}
+
 inside() {
     cgroups=$2 console=$3 disk=$4
     # /proc is still the host's: the shell reads its own number there.
@@ -141,6 +147,7 @@ inside() {
     # systemd's container interface: systemd itself, and none of its children, sees a container.
     mkdir -p root/run/host root/run/lock
     mount_settings
+    mount_shares
     echo xdrive >root/run/host/container-manager
     hostname "$(cat root/etc/hostname)"
 

@@ -15,7 +15,7 @@ set -eu
 
 packages='systemd systemd-sysv cloud-init openssh-server docker.io iptables iproute2 iputils-ping
     ca-certificates curl e2fsprogs util-linux procps psmisc kmod sudo tmux less gzip
-    python3-minimal libpython3-stdlib'
+    python3-minimal libpython3-stdlib bindfs'
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 cache=${XDRIVE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/xdrive}/local

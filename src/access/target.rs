@@ -69,6 +69,7 @@ pub(in crate::access) mod tests {
             id: "i-0abc".parse().unwrap(),
             state: InstanceState::Running,
             zone: Zone("us-east-1a".to_owned()),
+            subnet: None,
             instance_type: "t3.medium".to_owned(),
             market: Market::Spot,
             address: address(public).or(address(private)),

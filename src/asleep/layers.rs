@@ -61,7 +61,9 @@ pub(super) fn mounts(fs: &Ext4, name: Option<&ContainerName>) -> Result<Vec<Moun
     };
     let mounts = record.split(|byte| *byte == b'\n').filter_map(|line| {
         let mut parts = line.split(|byte| *byte == b':');
-        let (_mode, host, container) = (parts.next()?, parts.next()?, parts.next()?);
+        // Nothing of a share is on the drive.
+        parts.next().filter(|mode| matches!(*mode, b"ro" | b"rw"))?;
+        let (host, container) = (parts.next()?, parts.next()?);
         Some(Mount {
             names: names(container)?,
             path: joined(b"/work", host),

@@ -289,6 +289,7 @@ pub fn of_shares(partition: Partition, owner: Option<&str>) -> Value {
     for action in [
         "CreateNetworkInterface",
         "DeleteNetworkInterface",
+        "DescribeNetworkInterfaceAttribute",
         "DescribeNetworkInterfaces",
         "DescribeSubnets",
     ] {

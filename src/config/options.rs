@@ -14,6 +14,7 @@ use super::variables::{Asked, Variables};
 use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Market, Speed, Tags};
 use crate::host::places::Places;
+use crate::host::shares::Shared;
 
 /// The options of a session: flags over configuration. What is `None` is decided by the drive's own
 /// tags, then by the cloud's defaults.
@@ -43,6 +44,8 @@ pub struct Options {
     pub git: Option<GitUser>,
     /// The logins at registries by which images are pulled.
     pub logins: Option<DockerLogins>,
+    /// All shares of the drive's containers, which become the drive's own; none leaves them as they are.
+    pub shares: Option<Vec<Shared>>,
     /// How hosts are reached.
     pub reach: Reach,
     /// The typed tags of the account's own: those of the configuration are for every command.
@@ -70,6 +73,7 @@ impl Options {
         let new_arch = file.arch.filter(|_| flags.types.is_empty());
         let (new_size, new_image) = (file.size, file.image.clone());
         let places = flags.places().or(file.places());
+        let shares = flags.shares().or(file.shares());
         let tags = flags.tags.iter().cloned().collect();
         let config = flags.laid_over(file);
         Ok(Self {
@@ -96,6 +100,7 @@ impl Options {
             image,
             freezing,
             places,
+            shares,
             reach: config.reach(),
             tags,
             config,
@@ -172,6 +177,12 @@ impl Config {
             mounts: self.mounts.clone().or(has_none),
             docker: is_typed.then_some(self.docker).or(self.has_docker),
         }
+    }
+
+    /// All shares of the drive's containers; `None` where that is left open.
+    fn shares(&self) -> Option<Vec<Shared>> {
+        let has_none = self.no_shares.then(Vec::new);
+        self.shares.clone().or(has_none)
     }
 
     /// How hosts are reached.

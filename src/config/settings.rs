@@ -17,25 +17,15 @@ use super::quantity::{
     Checkpoint, Cpus, Ending, Gpus, Iops, Lease, MaxPrice, Memory, Port, Size, Spool, Throughput,
     Warm,
 };
+use super::sections::{CONTAINER, DRIVE, LAUNCH, REACH, SESSION};
 use super::{over, places, reach, tags};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 use crate::ec2::{Cidr, Market};
 use crate::host::places::Mount;
+use crate::host::shares::Shared;
 use crate::ids::SubnetId;
 use crate::ssh::ProxyCommand;
-
-/// Sections of the help. Flags that a first day needs are in none: they stand at the top, and are all
-/// that `-h` shows.
-const LAUNCH: &str = "What to launch";
-/// See [`LAUNCH`].
-const DRIVE: &str = "The drive";
-/// See [`LAUNCH`].
-const CONTAINER: &str = "The container";
-/// See [`LAUNCH`].
-const SESSION: &str = "The session";
-/// See [`LAUNCH`].
-const REACH: &str = "How hosts are reached";
 
 over::settings! {
 /// Settings of a user, by flags or in the configuration file. Every one is optional; an unknown key is
@@ -245,6 +235,20 @@ pub struct Config {
     #[arg(long, conflicts_with = "mounts", hide_short_help = true, help_heading = CONTAINER)]
     #[serde(skip)]
     pub no_mounts: bool,
+
+    /// Have a share, which other drives have at the same time.
+    ///
+    /// PATH is where it is in the drive's containers [default: /data/NAME]; with :ro nothing can be
+    /// written there. NAME may be the id of any file system of EFS. It may be given several times; the
+    /// drive keeps its shares until others are given. `xdrive help shares` has what they cost.
+    #[arg(long = "share", value_name = "NAME[=PATH][:ro]", hide_short_help = true, help_heading = CONTAINER)]
+    #[serde(rename = "share", deserialize_with = "places::shares")]
+    pub shares: Option<Vec<Shared>>,
+
+    /// Take the drive's shares away; what is in them stays.
+    #[arg(long, conflicts_with = "shares", hide_short_help = true, help_heading = CONTAINER)]
+    #[serde(skip)]
+    pub no_shares: bool,
 
     /// Let the container use the instance's Docker.
     ///

@@ -162,6 +162,10 @@ pub const CALLS: &[Call] = &[
     read("DescribeInstances"),
     Call {
         service: SHARES,
+        ..read("DescribeMountTargetSecurityGroups")
+    },
+    Call {
+        service: SHARES,
         ..read("DescribeMountTargets")
     },
     read("DescribeRouteTables"),

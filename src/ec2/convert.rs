@@ -40,6 +40,13 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
                 .placement()
                 .and_then(sdk::Placement::availability_zone),
         )?,
+        subnet: match (answer.subnet_id(), answer.vpc_id()) {
+            (Some(subnet), Some(vpc)) => Some((
+                self::id(&about("subnet"), Some(subnet))?,
+                self::id(&about("VPC"), Some(vpc))?,
+            )),
+            _ => None,
+        },
         instance_type: answer
             .instance_type()
             .ok_or_else(|| absent(&about("type")))?

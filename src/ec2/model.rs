@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::arch::Arch;
 use super::{DISK, KIND, OP};
-use crate::ids::{GroupId, InstanceId, SnapshotId, VolumeId};
+use crate::ids::{GroupId, InstanceId, SnapshotId, SubnetId, VolumeId, VpcId};
 
 /// Tags of one resource, by key.
 pub type Tags = BTreeMap<String, String>;
@@ -97,6 +97,8 @@ pub struct Instance {
     pub state: InstanceState,
     /// The instance's zone: volumes attach only within it.
     pub zone: Zone,
+    /// The instance's subnet and its VPC; a terminated one has none.
+    pub subnet: Option<(SubnetId, VpcId)>,
     /// The instance type, such as `t3.medium`.
     pub instance_type: String,
     /// The instance's architecture; none if it is one that xdrive does not know.

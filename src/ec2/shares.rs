@@ -258,6 +258,22 @@ impl Ec2 {
             .map_err(|doubt| Error::unreadable(CALL, doubt))
     }
 
+    /// The groups whose rules guard a mount target; none if it is gone.
+    pub async fn mount_target_groups(&self, of: &MountTargetId) -> Result<Vec<GroupId>, Error> {
+        const CALL: &str = "DescribeMountTargetSecurityGroups";
+        let request = self.efs.describe_mount_target_security_groups();
+        let answer = request.mount_target_id(of.as_str()).send().await;
+        let answer = answer.map_err(|error| Error::from_sdk(CALL, &error));
+        let Some(answer) = unless(answer, "MountTargetNotFound")? else {
+            return Ok(Vec::new());
+        };
+        let groups = answer.security_groups().iter();
+        groups
+            .map(|id| convert::id("a mount target's group", Some(id)))
+            .collect::<Result<_, _>>()
+            .map_err(|doubt| Error::unreadable(CALL, doubt))
+    }
+
     /// Deletes a mount target: who has the file system mounted there hangs. Success if it is gone.
     pub async fn delete_mount_target(&self, id: &MountTargetId) -> Result<(), Error> {
         let request = self.efs.delete_mount_target().mount_target_id(id.as_str());
@@ -324,7 +340,7 @@ fn mount_target(answer: &MountTargetDescription) -> Result<MountTarget, String> 
         state: ShareState::from_sdk(answer.life_cycle_state())
             .map_err(|problem| format!("{id}: {problem}"))?,
         address: address
-            .map(|address| address.parse())
+            .map(str::parse)
             .transpose()
             .map_err(|error| format!("{id}'s address: {error}"))?,
         id,

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 56] = [
+const SCRIPTS: [(&str, &str); 57] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -64,6 +64,7 @@ const SCRIPTS: [(&str, &str); 56] = [
     ("freeze.py", include_str!("../../shell/host/freeze.py")),
     ("retry.py", include_str!("../../shell/host/retry.py")),
     ("environment", include_str!("../../shell/host/environment")),
+    ("share", include_str!("../../shell/host/share")),
     ("ssh", include_str!("../../shell/host/ssh")),
     ("sftp.py", include_str!("../../shell/host/sftp.py")),
     ("files.py", include_str!("../../shell/host/files.py")),

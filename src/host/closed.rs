@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::facts::{Facts, ScriptError};
 use super::frozen::Frozen;
 use super::room::Room;
+use super::shares::Share;
 use crate::ids::VolumeId;
 
 /// How a close ended. Either way the host may be terminated.
@@ -38,6 +39,8 @@ pub struct CloseReport {
     pub frozen: bool,
     /// The commands that were to be frozen.
     pub commands: Vec<Frozen>,
+    /// The shares that did not answer.
+    pub silent: Vec<Share>,
     /// The steps and how long they took, in order.
     pub timings: Vec<(String, Duration)>,
 }
@@ -86,6 +89,10 @@ impl CloseReport {
             room: Room::read(facts),
             frozen: facts.yes("frozen"),
             commands: Frozen::all(facts),
+            silent: facts
+                .all("silent")
+                .filter_map(|it| it.parse().ok())
+                .collect(),
             timings: facts.timings(),
         })
     }

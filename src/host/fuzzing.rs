@@ -44,6 +44,7 @@ pub(crate) fn facts(input: &[u8]) -> Vec<String> {
         let closed = report.closed();
         assert_eq!(closed.is_none(), !report.unmounted && !report.frozen);
         texts.extend(report.commands.iter().map(ToString::to_string));
+        texts.extend(report.silent.iter().map(ToString::to_string));
         texts.extend(report.why);
         volume(report.whole.as_ref());
     }

@@ -8,6 +8,7 @@ mod closed;
 pub mod closing;
 mod contact;
 pub mod container;
+mod container_path;
 pub mod criu;
 mod early;
 pub mod facts;
@@ -25,6 +26,7 @@ pub mod room;
 pub mod runs;
 pub mod scripts;
 pub(crate) mod sftp;
+pub mod shares;
 pub mod tries;
 
 pub use client_lock::{ClientLock, HostEvent, LockOrder, Role};

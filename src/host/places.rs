@@ -7,11 +7,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::container_path::{InvalidPath, check_characters, container_path, plain};
+use super::shares::Shared;
+
 /// Where Docker's socket is in a container that has it, as every Docker client looks for it.
 pub const DOCKER_SOCKET: &str = "/var/run/docker.sock";
-
-/// Folders in a container that no mount may replace or be below, but for `/`, which is only itself.
-const RESERVED: [&str; 5] = ["/proc", "/sys", "/dev", "/run/xdrive", "/work"];
 
 /// A folder or file on the drive that is mounted into the container: `HOST:CONTAINER[:ro]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,24 +32,15 @@ pub enum InvalidMount {
     /// The third part is no mode.
     #[error("{0:?} is neither ro nor rw")]
     Mode(String),
-    /// A path has a character that no line has.
-    #[error("a path in it has a control character, or ends in a space")]
-    Character,
-    /// A path climbs.
-    #[error("a path in it has `..`")]
-    Climbs,
     /// The first path is not one of the drive.
     #[error(
         "{0:?} is no folder of the drive: HOST is below /work there, such as data or /work/data, \
          and not on this computer"
     )]
     NotOfTheDrive(String),
-    /// The second path is not absolute.
-    #[error("{0:?} is not an absolute path in the container")]
-    NotAbsolute(String),
-    /// The second path is the container's, or xdrive's.
-    #[error("{0} in the container cannot be replaced")]
-    Reserved(String),
+    /// Either path is none, or the second one cannot be replaced.
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
 }
 
 impl FromStr for Mount {
@@ -67,11 +58,9 @@ impl FromStr for Mount {
             "rw" => false,
             other => return Err(InvalidMount::Mode(other.to_owned())),
         };
-        if text.chars().any(char::is_control)
-            || [host, container].iter().any(|it| it.ends_with(' '))
-        {
-            return Err(InvalidMount::Character);
-        }
+        [host, container]
+            .into_iter()
+            .try_for_each(check_characters)?;
         let not_of_the_drive = || InvalidMount::NotOfTheDrive(host.to_owned());
         let below = match host.strip_prefix('/') {
             None => host,
@@ -86,17 +75,10 @@ impl FromStr for Mount {
             return Err(not_of_the_drive());
         }
         if !container.starts_with('/') {
-            return Err(InvalidMount::NotAbsolute(container.to_owned()));
+            return Err(InvalidPath::NotAbsolute(container.to_owned()).into());
         }
         let below = plain(below)?;
-        let container = format!("/{}", plain(container)?);
-        let is_reserved = |reserved: &&str| {
-            let rest = container.strip_prefix(*reserved);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        if container == "/" || RESERVED.iter().any(is_reserved) {
-            return Err(InvalidMount::Reserved(container));
-        }
+        let container = container_path(container)?;
         Ok(Self {
             host: if below.is_empty() {
                 ".".to_owned()
@@ -107,16 +89,6 @@ impl FromStr for Mount {
             is_read_only,
         })
     }
-}
-
-/// A path without empty parts and `.`, and without a slash at either end.
-fn plain(path: &str) -> Result<String, InvalidMount> {
-    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
-    let parts: Vec<&str> = parts.collect();
-    if parts.contains(&"..") {
-        return Err(InvalidMount::Climbs);
-    }
-    Ok(parts.join("/"))
 }
 
 /// The line of `XDRIVE_MOUNTS` on the host.
@@ -152,15 +124,15 @@ impl Places {
         }
     }
 
-    /// Refuses two of the same place in the container.
-    pub fn check(&self) -> Result<(), String> {
+    /// Refuses two of the same place in the container, where also `shares` are.
+    pub fn check(&self, shares: &[Shared]) -> Result<(), String> {
         let mounts = self.mounts.iter().flatten();
+        let mounts = mounts.map(|mount| mount.container.as_str());
         let mut seen: Vec<&str> = Vec::new();
         if self.docker == Some(true) {
             seen.extend([DOCKER_SOCKET, "/run/docker.sock"]);
         }
-        for mount in mounts {
-            let path = mount.container.as_str();
+        for path in mounts.chain(shares.iter().map(Shared::container)) {
             if seen.contains(&path) {
                 return Err(format!("two mounts are to be {path} in the container"));
             }
@@ -265,11 +237,18 @@ mod tests {
             mounts: Some(mounts.iter().map(|it| it.parse().unwrap()).collect()),
             docker,
         };
-        assert_eq!(places(&["a:/x", "b:/y"], Some(true)).check(), Ok(()));
-        let twice = places(&["a:/x", "b:/x/"], None).check().unwrap_err();
+        assert_eq!(places(&["a:/x", "b:/y"], Some(true)).check(&[]), Ok(()));
+        let twice = places(&["a:/x", "b:/x/"], None).check(&[]).unwrap_err();
         assert_eq!(twice, "two mounts are to be /x in the container");
-        assert!(places(&["a:/run/docker.sock"], Some(true)).check().is_err());
-        assert_eq!(places(&["a:/run/docker.sock"], None).check(), Ok(()));
+        assert!(
+            places(&["a:/run/docker.sock"], Some(true))
+                .check(&[])
+                .is_err()
+        );
+        assert_eq!(places(&["a:/run/docker.sock"], None).check(&[]), Ok(()));
+        let shared = ["lessons=/x".parse().unwrap()];
+        assert!(places(&["a:/x"], None).check(&shared).is_err());
+        assert_eq!(places(&["a:/y"], None).check(&shared), Ok(()));
     }
 
     #[test]

@@ -32,6 +32,7 @@ use super::places::Places;
 use super::pull::Pulled;
 use super::registry::RegistryLogin;
 use super::runs::{CommandOrder, Run};
+use super::shares::{self, Reached};
 use crate::ids::{ContainerName, DriveName};
 use crate::quote::quote;
 use crate::ssh::channel::Session;
@@ -85,6 +86,8 @@ pub struct ContainerOrder {
     pub environment: Vec<(String, String)>,
     /// The parts of the host that the container is to have.
     pub places: Places,
+    /// All of its shares; `None` leaves them as the container has them.
+    pub shares: Option<Vec<Reached>>,
 }
 
 impl Host {
@@ -237,6 +240,7 @@ impl Host {
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         let (mounts, docker) = order.places.inputs();
+        let (shares, targets) = shares::inputs(order.shares.as_deref());
         let facts = self
             .run(
                 "container start",
@@ -248,6 +252,8 @@ impl Host {
                     ("XDRIVE_ENVIRONMENT", &environment.join("\n")),
                     ("XDRIVE_MOUNTS", &mounts),
                     ("XDRIVE_DOCKER", docker),
+                    ("XDRIVE_SHARES", &shares),
+                    ("XDRIVE_TARGETS", &targets),
                 ],
             )
             .await?;

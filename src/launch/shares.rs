@@ -5,13 +5,14 @@
 //! file system makes that no share. A share is no part of a drive: nothing here saves, prunes or deletes
 //! one but [`delete`].
 
-use std::time::Duration;
+mod calls;
+pub(crate) mod targets;
 
 use anyhow::anyhow;
-use tokio::time::sleep;
 
+use self::calls::{failed, retried, until};
 use crate::cloud::Cloud;
-use crate::ec2::{Error, FileSystem, Kind, OWNER, Ownership, SHARE, ShareState, Tags};
+use crate::ec2::{FileSystem, OWNER, Ownership, SHARE, ShareState, Tags};
 use crate::failure::{Exit, Failure};
 use crate::ids::ShareName;
 
@@ -20,11 +21,6 @@ const TOKEN: &str = "xdrive-share-";
 
 /// The console's name of a share.
 const NAME: &str = "Name";
-
-/// The pause between two looks, and how many there are: EFS takes seconds for a file system, and a minute or
-/// two for a mount target.
-const LOOK: Duration = Duration::from_secs(2);
-const LOOKS: u32 = 150;
 
 /// The price of a GiB and month in US cents, and of one that nobody has read for 30 days (Amazon EFS pricing,
 /// us-east-1, *Regional*).
@@ -140,7 +136,8 @@ pub(crate) async fn create(
         .map(|id| format!("{id} was made, and costs what is in it"));
     let settling = async {
         // Without one of this call's it may be gone by now.
-        let is_settled = |of: Option<&FileSystem>| {
+        let is_settled = |of: &Option<FileSystem>| {
+            let of = of.as_ref();
             of.map_or(made.is_none(), |of| of.state != ShareState::Creating)
         };
         let of = until(|| cloud.ec2.file_system_of(&token), is_settled, goes_on).await?;
@@ -219,70 +216,20 @@ pub(crate) async fn delete(
             }
         }
         let look = || cloud.ec2.file_system(id);
-        let is_free = |of: Option<&FileSystem>| of.is_none_or(|of| of.targets == 0);
+        let is_free = |of: &Option<FileSystem>| of.as_ref().is_none_or(|of| of.targets == 0);
         until(look, is_free, goes_on).await?;
         retried(|| cloud.ec2.delete_file_system(id)).await?;
         // Its name is free only then.
-        let is_gone = |of: Option<&FileSystem>| of.is_none_or(|of| of.state == ShareState::Deleted);
+        let is_gone = |of: &Option<FileSystem>| {
+            let of = of.as_ref();
+            of.is_none_or(|of| of.state == ShareState::Deleted)
+        };
         until(look, is_gone, goes_on).await
     };
     let deleted: Result<_, Failure> = deleting.await;
     deleted
         .map(drop)
         .map_err(|failure| with(failure, left, again))
-}
-
-/// Looks at a file system until that `is_so`, as long as it `goes_on`.
-async fn until<F: Future<Output = Result<Option<FileSystem>, Error>>>(
-    look: impl Fn() -> F,
-    is_so: impl Fn(Option<&FileSystem>) -> bool,
-    goes_on: &mut impl FnMut() -> Result<(), Failure>,
-) -> Result<Option<FileSystem>, Failure> {
-    for number in 0..LOOKS {
-        let of = retried(&look).await?;
-        if is_so(of.as_ref()) {
-            return Ok(of);
-        }
-        goes_on()?;
-        // The EC2 in a folder needs less.
-        sleep(if number < 10 { LOOK / 10 } else { LOOK }).await;
-    }
-    let error = anyhow!("EFS takes longer than five minutes");
-    Err(Failure::new(Exit::TryAgain, error))
-}
-
-/// Repeats a call whose outcome is not known, or which came too early, a few times: all of them may be.
-async fn retried<T, F: Future<Output = Result<T, Error>>>(
-    call: impl Fn() -> F,
-) -> Result<T, Failure> {
-    let mut tries = 0;
-    loop {
-        match call().await {
-            Err(error)
-                if tries < 10
-                    && matches!(
-                        error.kind,
-                        Kind::Ambiguous | Kind::Server | Kind::State | Kind::Throttled
-                    ) =>
-            {
-                tries += 1;
-                sleep(LOOK / 2).await;
-            }
-            done => return done.map_err(failed),
-        }
-    }
-}
-
-/// The failure of a call, with the policy that allows it where a policy is why.
-fn failed(error: Error) -> Failure {
-    let is_of_rights = error.kind == Kind::Denied
-        && error.message.contains("elasticfilesystem:")
-        && !error.message.contains("service control policy");
-    let failure = Failure::from(error);
-    if is_of_rights {
-        return failure.hint("xdrive policy --shares prints the rights that shares take");
-    }
-    failure
 }
 
 /// The failure, with what is left, and where it has no hint how to go on.

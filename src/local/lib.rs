@@ -255,6 +255,13 @@ impl Local {
         calls::caller_of(self, session)
     }
 
+    /// The file system of EFS that an instance reaches at an address, if one is there; its folder is made.
+    fn mountable(&self, instance: &str, at: std::net::Ipv4Addr) -> Option<String> {
+        let id = calls::reached(self, instance, at)?;
+        plane::make_share(self.dir(), &id).ok()?;
+        Some(id)
+    }
+
     /// The key that requests are signed with.
     #[must_use]
     pub fn credentials(&self) -> &Credentials {

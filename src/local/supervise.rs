@@ -23,6 +23,6 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()>
         Local::open(options)
     };
     plane::supervise(dir, cache, instance, |listener| {
-        serve_inside(listener, open, API_URL)
+        serve_inside(listener, open, API_URL, instance)
     })
 }

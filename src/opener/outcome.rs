@@ -26,6 +26,12 @@ impl Drive {
         for frozen in closed.iter().flat_map(|closed| &closed.commands) {
             self.report.print(&frozen.to_string());
         }
+        let closed = reconciler.hosts().closed();
+        for share in closed.iter().flat_map(|closed| &closed.silent) {
+            self.report.print(&format!(
+                "the share {share} did not answer: what was written to it last may not be there"
+            ));
+        }
         if let Some(closed) = reconciler.hosts().closed()
             && closed.committed == Committed::Failed
         {

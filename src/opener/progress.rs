@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use super::console;
 use crate::drive::Source;
 use crate::drive::event::Event;
@@ -34,6 +36,8 @@ pub(crate) struct ProgressPrinter {
     speed: Rc<Cell<Speed>>,
     /// Whether the session saves nothing.
     pub(crate) discards: bool,
+    /// Where the id of an instance goes as soon as it is launched.
+    pub(crate) launching: Option<mpsc::UnboundedSender<String>>,
 }
 
 impl ProgressPrinter {
@@ -47,6 +51,7 @@ impl ProgressPrinter {
             announced: None,
             speed,
             discards: false,
+            launching: None,
         }
     }
 
@@ -79,7 +84,13 @@ impl ProgressPrinter {
                 }
             }
             Event::Launching { offer, size } => self.print_offer(offer, size),
-            Event::Launched { made, offer } => self.launched = Some((made, offer)),
+            Event::Launched { made, offer } => {
+                if let Some(launching) = &self.launching {
+                    // Nobody may follow it.
+                    let _ = launching.send(made.clone());
+                }
+                self.launched = Some((made, offer));
+            }
             Event::Failed { step, error, again } => {
                 self.steps.remove(&step);
                 // An error that ends the run is reported at its end.

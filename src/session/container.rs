@@ -25,6 +25,7 @@ use crate::ssh::{DedicatedConnection, Ssh, SshError};
 
 use super::local_ports::{JupyterPlace, jupyter_place};
 use super::request::Request;
+use super::shares::Shares;
 use super::start::{Asked, describe_start, described, first_image, image, left_in, start_named};
 use super::thawed::reported;
 use super::{browser, build, container_failure, gpu};
@@ -91,6 +92,8 @@ pub(super) struct Arrival<'a> {
     pub(super) ready: Ready,
     /// The drive's own settings.
     pub(super) settings: &'a Settings,
+    /// The shares of its containers.
+    pub(super) shares: &'a Shares,
     /// Whether what is frozen on the drive may go on.
     pub(super) thaws: bool,
 }
@@ -111,6 +114,7 @@ pub(super) async fn enter(
         mounted,
         ready,
         settings,
+        shares,
         thaws,
     } = arrival;
     let wanted = request.options.image.as_deref();
@@ -119,9 +123,19 @@ pub(super) async fn enter(
         (None, None) => Some(first_image(request, settings, &cloud.image)?),
         (wanted, _) => wanted.map(Asked::Here),
     };
-    let (image, ()) = tokio::try_join!(
+    // A container that runs as it is to be has them.
+    let is_kept = request.options.places.are_kept() && request.options.shares.is_none();
+    let has_shares = is_kept && ready.container.is_some() && request.named.is_none();
+    let reach = async {
+        if has_shares {
+            return Ok(None);
+        }
+        shares.reach(instance, cloud, report).await
+    };
+    let (image, (), shares) = tokio::try_join!(
         image(host, asked.as_ref(), known, request, report),
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
+        reach,
     )?;
     let order = ContainerOrder {
         drive: request.drive.clone(),
@@ -129,9 +143,10 @@ pub(super) async fn enter(
         image,
         environment: Vec::new(),
         places: request.options.places.clone(),
+        shares,
     };
     let step = report.step("start the container");
-    let is_as_it_was = order.image == Image::Kept && order.places.are_kept();
+    let is_as_it_was = order.image == Image::Kept && is_kept;
     let running = ready.container.filter(|_| is_as_it_was);
     let is_ready = running.is_some();
     let place = jupyter_place(&request.options).filter(|_| request.named.is_none());
@@ -158,7 +173,7 @@ pub(super) async fn enter(
     build::finish(host, &container, &commands, report).await?;
     let container = match &request.named {
         None => container,
-        Some(named) => start_named(request, named, host, report).await?,
+        Some(named) => start_named(request, named, order.shares, host, report).await?,
     };
     thaw_notebooks(thaws, host, report).await;
     let left = left_in(host, &container).await;

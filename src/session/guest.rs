@@ -76,9 +76,10 @@ impl Session {
         let has_typed = self
             .request
             .report_idle_flags(&host, !is_new, &self.drive.report);
-        if !is_new && !has_typed && !self.request.places().are_kept() {
+        let is_kept = self.request.places().are_kept() && self.request.options.shares.is_none();
+        if !is_new && !has_typed && !is_kept {
             self.drive.report.print(
-                "the container is that session's, and keeps the mounts and the Docker that it has",
+                "the container is that session's, and keeps the mounts, shares and Docker that it has",
             );
         }
         let (awaited, connections) = match running {
@@ -160,7 +161,21 @@ impl Session {
             let error = anyhow!("the connection to {host} was lost");
             return Err(Ending::Failed(error.into()));
         };
-        let starting = start_named(&self.request, named, scripts, &self.drive.report);
+        // Only the session that leads records what is the drive's.
+        let own = self.recorded.shares().ok().flatten();
+        if self.request.options.shares.is_some() && self.request.options.shares != own {
+            let error = anyhow!("a guest's container has the shares of the drive, and no others");
+            let failure = Failure::new(Exit::Usage, error);
+            return Err(Ending::Failed(
+                failure.hint("the session that leads gives it shares"),
+            ));
+        }
+        let (request, shares, cloud) = (&self.request, &self.shares, &self.drive.cloud);
+        let starting = async {
+            let report = &self.drive.report;
+            let shares = shares.reach(host, cloud, report).await?;
+            start_named(request, named, shares, scripts, report).await
+        };
         let (signals, report) = (&mut self.drive.signals, &self.drive.report);
         let started = unless_ended(signals, report, Box::pin(starting)).await;
         started.map_err(Ending::Asked)?.map_err(Ending::Failed)

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use tokio::time::timeout;
 
 use super::request::{Named, Request, Task};
+use super::shares::Shares;
 use super::start::no_named;
 use super::state::Session;
 use crate::asleep::Asleep;
@@ -43,6 +44,11 @@ impl Session {
             self.request.task = Task::Attach(Some(run.id));
         }
         self.settle_terms(&drive)?;
+        if let Some(launched) = self.launched.take() {
+            let (request, opened) = (&self.request, &self.drive);
+            let (caller, cloud) = (&opened.identity.caller, &opened.cloud);
+            self.shares = Shares::find(request, &drive, caller, cloud, launched).await?;
+        }
         self.explain_first(&drive).await;
         if let Some(host) = &drive.host {
             let report = &self.drive.report;

@@ -325,7 +325,8 @@ impl Request {
         let named = self.named.as_ref();
         let places = [Some(&self.options.places), named.map(|it| &it.places)];
         for places in places.into_iter().flatten() {
-            places.check().map_err(|why| {
+            let shares = self.options.shares.as_deref().unwrap_or_default();
+            places.check(shares).map_err(|why| {
                 Failure::new(Exit::Usage, anyhow!(why)).hint("each needs another CONTAINER")
             })?;
         }

@@ -11,6 +11,7 @@ use crate::drive::tags::Settings;
 use crate::failure::{Exit, Failure};
 use crate::host::container::{Came, Container};
 use crate::host::scripts::{ContainerOrder, Host, Image};
+use crate::host::shares::Reached;
 use crate::ids::ImageReference;
 use crate::launch::image::{self, ImageSource, PostCreate};
 use crate::report::Report;
@@ -48,6 +49,7 @@ pub(super) fn first_image<'a>(
 pub(super) async fn start_named(
     request: &Request,
     named: &Named,
+    shares: Option<Vec<Reached>>,
     host: &Host,
     report: &Report,
 ) -> Result<Container, Failure> {
@@ -70,6 +72,7 @@ pub(super) async fn start_named(
         image,
         environment: Vec::new(),
         places: named.places.clone(),
+        shares,
     };
     let step = report.step(format!("start the container {}", named.name));
     let container = host.container(&order).await;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tokio::sync::mpsc;
 
 use super::request::{Leases, Request, Task};
+use super::shares::Shares;
 use crate::access::SshHosts;
 use crate::access::lease::News;
 use crate::clock::BootTime;
@@ -39,6 +40,10 @@ pub(super) struct Session {
     pub(super) speed: Rc<Cell<Speed>>,
     /// The drive's own settings, as they were read from its tags; none until the drive was checked.
     pub(super) recorded: Settings,
+    /// The ids of instances as they are launched; none once somebody follows them.
+    pub(super) launched: Option<mpsc::UnboundedReceiver<String>>,
+    /// The shares of the drive's containers; none until the drive was checked.
+    pub(super) shares: Shares,
     /// The terms of a launch; none until the drive was checked, and for `stop`.
     pub(super) terms: Option<pools::Terms>,
     /// Jupyter's port on this computer, once it is open.
@@ -93,6 +98,8 @@ impl Session {
         let (name, report) = (drive.name.clone(), drive.report.clone());
         let mut progress = ProgressPrinter::new(name, report, Rc::clone(&speed));
         progress.discards = request.options.config.discard;
+        let (launching, launched) = mpsc::unbounded_channel();
+        progress.launching = Some(launching);
         let wanted = Wanted {
             // Chosen before a launch: see `settle_terms`.
             offers: Vec::new(),
@@ -105,6 +112,7 @@ impl Session {
             )
             .with_speed(options.launch.speed)
             .with_freezing(options.freezing)
+            .with_shares(options.shares.as_deref())
             .with_own(&drive.own_tags(&options.tags)?)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
@@ -125,6 +133,8 @@ impl Session {
             waits_for_others: false,
             speed,
             recorded: Settings::default(),
+            launched: Some(launched),
+            shares: Shares::default(),
             terms: None,
             port: None,
             command: None,
@@ -169,6 +179,7 @@ impl Session {
             && options.image.is_none()
             && !options.launch.may_freeze()
             && options.places.are_kept()
+            && options.shares.is_none()
             && options.variables.is_empty()
             && options.agent.is_none()
             && request.credentials.is_none();

@@ -103,6 +103,7 @@ impl Session {
                 mounted,
                 ready,
                 settings: &self.recorded,
+                shares: &self.shares,
                 thaws,
             },
             &self.drive.cloud,

@@ -55,7 +55,7 @@ def facts():
         attached=s1@2026-01-02T03:04:05Z@me client=lead@s1@2026-01-02T03:04:05Z@arn:aws:iam::1:user/me
         client=guest@s2@2026-01-02T03:04:05Z@you@by@ssh lease=840
         notice=terminate@2026-01-02T03:04:05Z"""
-    closed = "committed=yes why=no unmounted=yes whole=vol-1 room=4@3@2@1 frozen=no ms.commit=900 remain=1 sessions=1"
+    closed = "committed=yes why=no unmounted=yes whole=vol-1 room=4@3@2@1 frozen=no silent=data ms.commit=900 remain=1 sessions=1"
     closed += " froze=1f@1303@317320260@python3@-u@train.py not_frozen=2e@no@room"
     listed = """listed=running@main@busybox listed=stopped@tools@a@b listed=gone@py-3@x pulled=5@14@210@840
         event=notice@terminate@2026-01-02T03:04:05Z event=rebalance@2026-01-02T03:04:05Z

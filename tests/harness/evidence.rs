@@ -23,6 +23,7 @@ pub fn may_terminate(id: &InstanceId) -> MayTerminate {
         id: id.clone(),
         state: InstanceState::Running,
         zone: zone(),
+        subnet: None,
         instance_type: "t3.medium".to_owned(),
         arch: None,
         market: Market::OnDemand,

@@ -30,6 +30,8 @@ mod local_instances;
 mod loops;
 mod model;
 mod moto;
+#[cfg(target_arch = "x86_64")]
+mod nfs;
 mod release;
 mod sdk;
 mod serve;

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use crate::access::ingress;
 use crate::ec2::{Ec2, Error, Group, Kind, Rule};
+use crate::launch::shares::targets;
 use serde::Serialize;
 
 /// The result for one group.
@@ -37,7 +38,9 @@ pub(super) async fn cleanup(
     dry_run: bool,
 ) -> Result<Vec<GroupAccount>, Error> {
     let mut accounts = Vec::new();
-    for group in ec2.groups_of(owner).await? {
+    let mut groups = ec2.groups_of(owner).await?;
+    groups.sort_by_key(|group| !targets::is_of_targets(group));
+    for group in groups {
         let since = ec2.group_used_since(&group.id).await?;
         let is_gone =
             |rule: &&Rule| since.is_some_and(|since| ingress::is_unused_since(rule, since));
@@ -80,7 +83,7 @@ async fn clear(
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
     const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
-    let is_own = |rule: &&Rule| ingress::laptop(rule).is_some();
+    let is_own = |rule: &&Rule| ingress::laptop(rule).is_some() || targets::is_own(rule);
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
     let has_others = own.len() < group.rules.len();
     if dry_run {

@@ -81,7 +81,8 @@ fn manifest(args: &Args, id: &FileSystemId, region: &str) -> String {
     // A volume's own `readOnly` counts for nothing where its claim says no more.
     let read_only = args.read_only.then_some("ro");
     let options = OPTIONS.into_iter().chain(read_only);
-    let options: String = options.map(|option| format!("    - {option}\n")).collect();
+    let options: Vec<String> = options.map(|option| format!("    - {option}\n")).collect();
+    let options = options.concat();
     let namespace = namespaced(args.namespace.as_deref());
     let (volume, claim) = match &args.namespace {
         None => (format!("xdrive-{name}"), String::new()),
@@ -211,8 +212,8 @@ fn address(text: &str) -> Result<String, Invalid> {
     if is_web && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(text.to_owned());
     }
-    const HINT: &str = "such as https://example.com/set.tar.gz";
-    Err(Invalid::with("it is not the address of a file", HINT))
+    let hint = "such as https://example.com/set.tar.gz";
+    Err(Invalid::with("it is not the address of a file", hint))
 }
 
 #[cfg(test)]

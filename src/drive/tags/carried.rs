@@ -78,7 +78,7 @@ mod tests {
 
     /// The keys that each thing has of its own: written by its creation or later, never copied from
     /// what it was made of. (The UUID is carried as what was read of it.) The last is of dry runs.
-    const OF_ONE_THING: [&str; 19] = [
+    const OF_ONE_THING: [&str; 20] = [
         BASE,
         BLANK,
         DELETING,
@@ -98,6 +98,7 @@ mod tests {
         UNTIL,
         UUID,
         concat!("xdrive:", "try"),
+        concat!("xdrive:", "share"),
     ];
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::ec2::{Arch, Speed, Tags};
+use crate::host::shares::{InvalidShared, Shared};
 use crate::ids::ImageReference;
 
 use super::super::pools::Requirements;
@@ -17,7 +18,7 @@ const IMAGE: &str = "xdrive:image";
 const FILE: &str = "@file";
 
 /// The keys of the drive's own settings: those that are chosen, then those that follow.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     IMAGE,
     "xdrive:type",
     "xdrive:size",
@@ -28,10 +29,15 @@ const SETTINGS: [&str; 10] = [
     AMI,
     SCRATCH,
     FREEZE,
+    SHARES,
 ];
 
 /// Whether what begins on the drive may be frozen: `yes` or `no`.
 const FREEZE: &str = "xdrive:freeze";
+
+/// The shares of its containers, separated by commas; [`NO_SHARES`] for none.
+const SHARES: &str = "xdrive:shares";
+const NO_SHARES: &str = "none";
 
 /// The speed of the drive's volumes, and the rate at which they are filled from its snapshots.
 const THROUGHPUT: &str = "xdrive:throughput";
@@ -147,6 +153,35 @@ impl Settings {
     #[must_use]
     pub fn freezing(&self) -> Option<bool> {
         self.0.get(FREEZE).map(|value| value == "yes")
+    }
+
+    /// Adds the shares of its containers, where they are the drive's own.
+    #[must_use]
+    pub fn with_shares(mut self, shares: Option<&[Shared]>) -> Self {
+        let listed = |shares: &[Shared]| {
+            let words: Vec<String> = shares.iter().map(Shared::to_string).collect();
+            words.join(",")
+        };
+        let value = shares.map(|shares| match shares {
+            [] => NO_SHARES.to_owned(),
+            shares => listed(shares),
+        });
+        self.0.extend(value.map(|value| (SHARES.to_owned(), value)));
+        self
+    }
+
+    /// The shares of its containers, if the drive has its own.
+    pub fn shares(&self) -> Result<Option<Vec<Shared>>, Unreadable> {
+        let text = self.0.get(SHARES);
+        text.map(|text| match text.as_str() {
+            NO_SHARES => Ok(Vec::new()),
+            text => text.split(',').map(str::parse).collect(),
+        })
+        .transpose()
+        .map_err(|error: InvalidShared| Unreadable {
+            tag: SHARES,
+            problem: format!("has no share's name and place: {error}"),
+        })
     }
 
     /// Merges two settings: a setting that is absent here is taken from `kept`.

@@ -270,8 +270,9 @@ pub(super) fn keys_in_source() -> BTreeSet<String> {
 
 #[test]
 fn the_accounts_own_tags_and_all_of_xdrives_are_no_more_than_a_resource_may_have() {
-    // Of instances, root disks and dry runs alone; of snapshots, and of volumes.
-    let elsewhere = [HOST_KEY, UNTIL, DISK, concat!("xdrive:", "try")];
+    // Of instances, root disks, dry runs and shares alone; of snapshots, and of volumes.
+    let tried = concat!("xdrive:", "try");
+    let elsewhere = [HOST_KEY, UNTIL, DISK, tried, concat!("xdrive:", "share")];
     for others in [
         &[KIND, OP, NUMBER, DELETING, RENAMING][..],
         &[BASE, BLANK, FORMATTED],

@@ -37,6 +37,7 @@ use super::{Inner, Local, faults};
 pub(super) use account::caller_of;
 use request::Request;
 pub(super) use request::no_such_id;
+pub(super) use shares::reached;
 use table::{CALLS, Run};
 
 /// The elements below an answer's root.

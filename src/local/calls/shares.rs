@@ -11,17 +11,21 @@ use serde_json::{Value, json};
 
 use super::request::{self, Request, new_id};
 use super::{Answer, Reading};
+use crate::Local;
 use crate::catalog;
 use crate::change::Change;
-use crate::records::{FileSystem, Tags, Target};
+use crate::records::{FileSystem, Peer, Rule, Tags, Target};
 use crate::wire::{ApiError, Params, Xml};
-use crate::world::World;
+use crate::world::{Intent, World};
 
 /// The most items of a page.
 const PAGE: usize = 100;
 
 /// The most groups of a mount target.
 const GROUPS: usize = 5;
+
+/// NFS's port.
+const NFS: i32 = 2049;
 
 /// The least that a file system is metered at (EFS user guide, *Metering*).
 const EMPTY: u64 = 6144;
@@ -116,6 +120,7 @@ pub(super) fn delete(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     if let Some(it) = change.world.file_systems.get_mut(id) {
         it.deleted.get_or_insert(gone);
     }
+    change.effect(Intent::Sweep, |plane| plane.delete_file_system(id))?;
     Ok(Vec::new())
 }
 
@@ -244,6 +249,34 @@ pub(super) fn delete_target(request: Request<'_>, change: &mut Change<'_>) -> An
     let target = target.ok_or_else(|| no_target(id))?;
     target.deleted.get_or_insert(gone);
     Ok(Vec::new())
+}
+
+/// The file system that this instance reaches at an address; none where no mount target is there, or none of
+/// its groups lets the instance in.
+pub(crate) fn reached(local: &Local, instance: &str, address: Ipv4Addr) -> Option<String> {
+    let world = local.look().ok()?;
+    let now = world.now(local.clock().now());
+    let from = world.instances.get(instance)?;
+    let mut targets = world.targets.values();
+    let target = targets.find(|it| it.address == address && it.state(now) == Some("available"))?;
+    let groups = target.groups.iter().filter_map(|id| world.groups.get(id));
+    let mut rules = groups.flat_map(|group| &group.ingress);
+    let lets_in = |rule: &Rule| {
+        let is_nfs = match rule.protocol.as_str() {
+            "-1" => true,
+            "tcp" => rule
+                .from
+                .zip(rule.to)
+                .is_none_or(|(from, to)| (from..=to).contains(&NFS)),
+            _ => false,
+        };
+        is_nfs
+            && match &rule.peer {
+                Peer::Group(group) => from.groups.contains(group),
+                Peer::Cidr(range) => [catalog::VPC_CIDR, "0.0.0.0/0"].contains(&range.as_str()),
+            }
+    };
+    rules.any(lets_in).then(|| target.file_system.clone())
 }
 
 /// The mount targets of a file system that are there.

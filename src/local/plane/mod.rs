@@ -46,6 +46,7 @@ mod role;
 mod root;
 mod router;
 mod sent_keys;
+mod shares;
 mod stamp;
 mod supervisor;
 mod sweep;
@@ -66,6 +67,7 @@ pub use machine::{Machine, Up};
 pub use paper::{PaperPlane, PaperSuperblock};
 pub(super) use program::{PATH, programs};
 pub use real::RealPlane;
+pub(super) use shares::make as make_share;
 pub(super) use supervisor::supervise;
 pub(super) use trial::refusals;
 
@@ -157,6 +159,9 @@ pub trait Plane: fmt::Debug + Send + Sync {
 
     /// Removes the snapshot's file; not there is success.
     fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError>;
+
+    /// Removes what is in a file system of EFS; nothing there is success.
+    fn delete_file_system(&self, id: &str) -> Result<(), PlaneError>;
 
     /// The blocks of a snapshot that may hold data, in order; on paper there are none.
     fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError>;

@@ -105,6 +105,10 @@ impl Plane for PaperPlane {
         Ok(())
     }
 
+    fn delete_file_system(&self, _id: &str) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
     fn delete_snapshot(&self, _snapshot: &str) -> Result<(), PlaneError> {
         Ok(())
     }

@@ -17,7 +17,9 @@ use super::process::Process;
 use super::program::{self, MKFS, cannot_start, program};
 use super::supervisor::Report;
 use super::{Firewall, Image, Machine, Plane, PlaneError, Up};
-use super::{blocks, console, disk, firewall, images, loops, metadata, power, sent_keys, sweep};
+use super::{
+    blocks, console, disk, firewall, images, loops, metadata, power, sent_keys, shares, sweep,
+};
 use xdrive_ground::clock::{BootTime, Clock};
 
 /// Namespaces, loop devices and files below the state directory.
@@ -201,6 +203,10 @@ impl Plane for RealPlane {
 
     fn delete_snapshot(&self, snapshot: &str) -> Result<(), PlaneError> {
         self.delete_disk(snapshot)
+    }
+
+    fn delete_file_system(&self, id: &str) -> Result<(), PlaneError> {
+        shares::remove(&self.dir, id)
     }
 
     fn blocks(&self, snapshot: &str) -> Result<Vec<u32>, PlaneError> {

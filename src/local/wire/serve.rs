@@ -32,6 +32,9 @@ use crate::Local;
 /// 50 tags for each of a few resources.
 const BODY: usize = 1 << 20;
 
+/// The path, before an address, by which an instance asks for what is mounted from there.
+const TARGET: &str = "/mount-target/";
+
 /// How long a client may take to send its headers, and then its body.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -95,7 +98,7 @@ impl Server {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         let hosts = Arc::clone(&hosts);
-                        let connection = Connection { local: local.clone(), hosts };
+                        let connection = Connection { local: local.clone(), hosts, instance: None };
                         connections.spawn(connection.converse(stream, ended.clone()));
                     }
                     Err(error) => wait_after(&error).await,
@@ -123,16 +126,18 @@ async fn wait_after(error: &std::io::Error) {
 /// meanwhile.
 const INSIDE: usize = 64;
 
-/// Answers on `listener` under the name that is in `url`, by what `open` gives for each connection. Ends
-/// when it is dropped; a running call is finished all the same.
+/// Answers on `listener`, inside this `instance`, under the name that is in `url`, by what `open` gives for
+/// each connection. Ends when it is dropped; a running call is finished all the same.
 pub(crate) async fn serve_inside(
     listener: TcpListener,
     open: impl Fn() -> anyhow::Result<Local> + Send + Sync + 'static,
     url: &str,
+    instance: &str,
 ) -> Infallible {
     let host = url.trim_start_matches("http://");
     let hosts: Arc<[_]> = [host.to_owned(), format!("{host}:80")].into();
     let open = Arc::new(open);
+    let instance: Arc<str> = instance.into();
     // Nobody ends it: each connection goes with its client or with the process.
     let (_ending, ended) = watch::channel(());
     let mut connections = JoinSet::new();
@@ -148,10 +153,18 @@ pub(crate) async fn serve_inside(
             }
         };
         let (open, hosts, ended) = (Arc::clone(&open), Arc::clone(&hosts), ended.clone());
+        let instance = Some(Arc::clone(&instance));
         connections.spawn(async move {
             let opened = tokio::task::spawn_blocking(move || open()).await;
             match opened.map_err(anyhow::Error::from).flatten() {
-                Ok(local) => Connection { local, hosts }.converse(stream, ended).await,
+                Ok(local) => {
+                    let connection = Connection {
+                        local,
+                        hosts,
+                        instance,
+                    };
+                    connection.converse(stream, ended).await;
+                }
                 // The client sees a connection that breaks off.
                 Err(error) => tracing::error!("cannot open the EC2 for an instance: {error:#}"),
             }
@@ -166,6 +179,8 @@ struct Connection {
     local: Local,
     /// The names of its address, with the port.
     hosts: Arc<[String]>,
+    /// The instance that it is inside; none on this computer.
+    instance: Option<Arc<str>>,
 }
 
 impl Connection {
@@ -198,6 +213,13 @@ impl Connection {
         if let Err(why) = check_origin(request.headers(), request.uri(), &self.hosts) {
             return plain(StatusCode::FORBIDDEN, why);
         }
+        if let Some(instance) = &self.instance
+            && let Some(address) = request.uri().path().strip_prefix(TARGET)
+        {
+            return self
+                .target(Arc::clone(instance), address.parse().ok())
+                .await;
+        }
         let (parts, body) = request.into_parts();
         let body = match tokio::time::timeout(TIMEOUT, Limited::new(body, BODY).collect()).await {
             Ok(Ok(body)) => body.to_bytes(),
@@ -221,6 +243,23 @@ impl Connection {
                 tracing::error!(%error, "a call did not end as it should");
                 plain(StatusCode::INTERNAL_SERVER_ERROR, "the call panicked")
             }
+        }
+    }
+}
+
+impl Connection {
+    /// The file system behind a mount target's address, for the instance's `mount.nfs4`: no part of AWS, where
+    /// the network decides.
+    async fn target(
+        &self,
+        instance: Arc<str>,
+        address: Option<Ipv4Addr>,
+    ) -> http::Response<Full<Bytes>> {
+        let local = self.local.clone();
+        let look = move || local.mountable(&instance, address?);
+        match tokio::task::spawn_blocking(look).await {
+            Ok(Some(id)) => http::Response::new(Full::from(id)),
+            Ok(None) | Err(_) => plain(StatusCode::NOT_FOUND, "no NFS answers there"),
         }
     }
 }

@@ -76,6 +76,7 @@ fn an_instance() -> Instance {
         id: instance(),
         state: InstanceState::Running,
         zone: zone(),
+        subnet: None,
         instance_type: "t3.medium".to_owned(),
         arch: None,
         market: Market::OnDemand,

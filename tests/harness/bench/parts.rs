@@ -157,6 +157,7 @@ impl Parts {
             image,
             environment: Vec::new(),
             places: Places::default(),
+            shares: None,
         };
         let container = host.container(&order).await?;
         steps.end("container");

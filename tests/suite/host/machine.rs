@@ -417,6 +417,7 @@ pub(super) fn order(image: Image, environment: &[(&str, &str)]) -> ContainerOrde
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect(),
         places: Places::default(),
+        shares: None,
     }
 }
 

@@ -132,6 +132,7 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         id: instance_id(id),
         state: record.state,
         zone: zone(record.zone),
+        subnet: None,
         instance_type: "t3.medium".to_owned(),
         arch: None,
         market: ec2::Market::Spot,

@@ -65,8 +65,8 @@ fn a_share_is_made_listed_and_deleted() {
         let id = &made[0].id;
         let vpc = ec2.default_vpc().await.unwrap().unwrap();
         let subnets = ec2.default_subnets().await.unwrap();
-        let none = xdrive::ec2::Tags::new();
-        let group = ec2.create_group("nfs", "nfs", &vpc, &none).await.unwrap();
+        let tags = harness::cloud::tags(&[("xdrive:owner", "me")]);
+        let group = ec2.create_group("nfs", "nfs", &vpc, &tags).await.unwrap();
         let group = group.unwrap();
         let target = ec2.create_mount_target(id, &subnets[0].id, &group).await;
         let target = target.unwrap().unwrap();

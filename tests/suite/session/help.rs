@@ -228,7 +228,7 @@ fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
 #[test]
 fn every_flag_of_connect_is_configured_by_its_name() {
     // Choices of one session, and of how it is printed.
-    const OF_ONE_SESSION: [&str; 20] = [
+    const OF_ONE_SESSION: [&str; 21] = [
         "color",
         "discard",
         "dry-run",
@@ -238,6 +238,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
         "no-docker",
         "no-join",
         "no-mounts",
+        "no-shares",
         "no-terminal",
         "note",
         "on-demand",

@@ -1,5 +1,7 @@
 //! `xdrive share`: file systems outside of every drive.
 
+mod mounted;
+
 use std::fs;
 use std::process::Command;
 
