@@ -42,7 +42,7 @@ impl Shares {
         cloud: &Cloud,
         launched: mpsc::UnboundedReceiver<String>,
     ) -> Result<Self, Failure> {
-        let found = match found(request, &drive.settings, caller, cloud).await {
+        let found = match find_all(request, &drive.settings, caller, cloud).await {
             Err(failure) if drive.host.is_some() => {
                 return Ok(Self {
                     missing: Mutex::new(Some(failure)),
@@ -122,7 +122,7 @@ impl Shares {
 }
 
 /// The file systems of the shares that are asked for, else of the drive's own; none where it has none.
-async fn found(
+async fn find_all(
     request: &Request,
     settings: &Settings,
     caller: &str,

@@ -27,7 +27,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 16] = [
+const FILES: [File; 17] = [
     file!("build.sh"),
     file!("jupyter.sh" runs),
     file!("jupyter-requirements.txt"),
@@ -44,6 +44,7 @@ const FILES: [File; 16] = [
     file!("tree/usr/local/lib/cloud-init/bin/dmidecode" runs),
     file!("tree/usr/local/lib/cloud-init/bin/systemd-detect-virt" runs),
     file!("tree/usr/local/sbin/instance-connect-keys" runs),
+    file!("tree/usr/sbin/mount.nfs4" runs),
 ];
 
 /// Writes the scripts to a folder of their own in `cache`, which goes when it is dropped. Not among
