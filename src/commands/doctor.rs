@@ -21,6 +21,7 @@ use crate::ec2::{
     DryRun, DryRunTargets, Ec2, Kind, Market, Partition, Quota, SPOT_ROLE, SnapshotState, Tags,
 };
 use crate::failure::{Exit, Failure};
+use crate::launch::shares::{self, Share};
 use crate::report;
 use crate::ssh::UserKey;
 
@@ -114,6 +115,7 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
     }
     quotas(ec2, is_folder, findings).await;
     rights(&cloud, &owner, findings).await;
+    findings.add("shares", Exit::Denied, shares(&cloud).await);
 }
 
 /// Checks the network that a launch would use, and whether its instances can be reached.
@@ -199,6 +201,27 @@ async fn quotas(ec2: &Ec2, is_folder: bool, findings: &mut Findings) {
     for (why, codes) in unknown {
         let words = format!("{}: {why}", codes.join(", "));
         findings.add("quotas", Exit::TryAgain, Check::Unknown(words));
+    }
+}
+
+/// Whether the caller may list shares, and what those of the region cost. A session of a drive without one
+/// takes no such right.
+async fn shares(cloud: &Cloud) -> Check {
+    match shares::all(cloud).await {
+        Ok(all) if all.is_empty() => Check::Ok("none".to_owned()),
+        Ok(all) => {
+            let names: Vec<&str> = all.iter().map(|share| share.name.as_str()).collect();
+            let cents: f64 = all.iter().map(Share::monthly_cents).sum();
+            let dollars = cents / 100.0;
+            let names = names.join(", ");
+            Check::Ok(format!(
+                "{names}: about ${dollars:.2} a month at what they hold"
+            ))
+        }
+        Err(Failure { error, hint, .. }) => {
+            let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+            Check::Unknown(format!("{error:#}{hint}"))
+        }
     }
 }
 

@@ -86,6 +86,12 @@ impl Shared {
     pub fn container(&self) -> &str {
         &self.container
     }
+
+    /// Whether the container can only read it.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
 }
 
 impl FromStr for Shared {

@@ -49,6 +49,8 @@ struct Preview {
     /// whose login it is pulled; in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     container: Option<String>,
+    /// Shares that its containers would have, each with its file system and its path; in words.
+    shares: Vec<String>,
     /// Offers, where something is launched.
     #[serde(flatten)]
     offers: Option<Offers>,
@@ -86,6 +88,7 @@ impl Preview {
             steps: Vec::new(),
             from: None,
             container: None,
+            shares: Vec::new(),
             offers: None,
             text: String::new(),
         }
@@ -206,6 +209,14 @@ impl Preview {
         self.line(&format!("the container is made from {what}{unless}"));
         self.container = Some(what);
         Ok(())
+    }
+
+    /// Adds the shares that its containers would have.
+    fn add_shares(&mut self, shares: Vec<String>) {
+        for share in &shares {
+            self.line(&format!("its containers have the share {share}"));
+        }
+        self.shares = shares;
     }
 
     /// Adds what the drive would be made from, in a line; a new drive has `new` GiB by default.
@@ -400,6 +411,7 @@ impl Session {
                         preview.line(&format!("{drive} is up: nothing is launched; next:"));
                         preview.action = "use";
                         preview.add_container(&self.request, found, &self.drive.cloud)?;
+                        preview.add_shares(self.shares.words());
                         for step in steps {
                             preview.line(&format!("  {}", describe_step(&step, &drive)));
                             preview.steps.push(step.to_string());
@@ -419,6 +431,7 @@ impl Session {
         let (request, cloud) = (&self.request, &self.drive.cloud);
         preview.add_origin(request, found, zone.as_ref(), cloud.size);
         preview.add_container(&self.request, found, &self.drive.cloud)?;
+        preview.add_shares(self.shares.words());
         let reconciler = &mut self.reconciler;
         preview
             .add_offers(request, found, zone, cloud, reconciler)

@@ -87,6 +87,12 @@ impl Shares {
         });
     }
 
+    /// The shares in words, each with its file system and its place in the containers.
+    pub(super) fn words(&self) -> Vec<String> {
+        let wanted = self.wanted.iter().flatten();
+        wanted.map(|(shared, of)| words(shared, of)).collect()
+    }
+
     /// The shares with their addresses, for containers on this host; none leaves those that they have.
     pub(super) async fn reach(
         &self,
@@ -107,11 +113,7 @@ impl Shares {
             let zone = &host.zone;
             let step = report.step(format!("wait for the mount target of {name} in {zone}"));
             let address = targets::reach(&cloud.ec2, name.as_str(), of, host, &self.tags).await?;
-            step.done(&format!(
-                "reached {name} ({}), {}",
-                of.id,
-                shared.container()
-            ));
+            step.done(&format!("reached {}", words(shared, of)));
             reached.push(Reached {
                 shared: shared.clone(),
                 address,
@@ -119,6 +121,20 @@ impl Shares {
         }
         Ok(Some(reached))
     }
+}
+
+fn words(shared: &Shared, of: &FileSystem) -> String {
+    let mode = if shared.is_read_only() {
+        ", read-only"
+    } else {
+        ""
+    };
+    format!(
+        "{} ({}), {}{mode}",
+        shared.share(),
+        of.id,
+        shared.container()
+    )
 }
 
 /// The file systems of the shares that are asked for, else of the drive's own; none where it has none.

@@ -91,7 +91,12 @@ async fn clear(
         if has_others {
             return Ok(KEPT);
         }
-        steps.push(format!("delete {}", group.id));
+        let unless = if targets::is_of_targets(group) {
+            ", unless a mount target still has it"
+        } else {
+            ""
+        };
+        steps.push(format!("delete {}{unless}", group.id));
         return Ok("unused");
     }
     if !has_others {
@@ -301,6 +306,22 @@ mod tests {
         );
         assert_eq!(names(&ec2, ADA).await, ["busy 3"]);
         assert!(cleanup(&ec2, ADA, false).await.unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_mount_target_may_still_have_is_not_promised_to_go() {
+        let (_dir, _local, ec2) = paper();
+        let idle = group(&ec2, ADA, "idle", &[]).await;
+        let name = format!("xdrive-share-{idle}");
+        let guard = group(&ec2, ADA, &name, &[]).await;
+        let foreseen = cleanup(&ec2, ADA, true).await.unwrap();
+        let text: String = foreseen.iter().map(|it| it.text("would ")).collect();
+        let unless = "unless a mount target still has it";
+        assert!(
+            text.contains(&format!("would delete {guard}, {unless}\n")),
+            "{text}"
+        );
+        assert!(text.contains(&format!("would delete {idle}\n")), "{text}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use harness::python;
 use xdrive::ec2::{ShareState, Tags};
 
 use super::json::document;
-use super::simulated::{count, in_the_cloud, paper, traced};
+use super::simulated::{count, dry_run, in_the_cloud, paper, traced, with_snapshot};
 use super::site::Site;
 
 /// The policy for shares alone, of this caller or of all.
@@ -70,6 +70,38 @@ fn a_share_is_made_once_listed_and_deleted_with_its_mount_targets() {
     site.run(&["share", "create", "data"])
         .is(0)
         .reports("made data (fs-");
+}
+
+#[test]
+fn a_dry_run_names_the_shares_that_a_session_would_have_and_doctor_all() {
+    let site = paper();
+    dry_run(&site, &["--share", "data"])
+        .is(69)
+        .reports("there is no share data");
+    site.run(&["doctor"])
+        .is(0)
+        .prints("ok  shares         none");
+    for name in ["data", "lessons"] {
+        site.run(&["share", "create", name]).is(0);
+    }
+    site.run(&["doctor"])
+        .unfolded()
+        .is(0)
+        .prints("ok  shares         data, lessons: about $0.00 a month");
+    with_snapshot(&site, &[("xdrive:shares", "lessons=/lessons:ro")]);
+    dry_run(&site, &[])
+        .is(0)
+        .prints("its containers have the share lessons (fs-")
+        .prints("), /lessons, read-only\n");
+    let ended = dry_run(&site, &["--share", "data", "--json"]);
+    let shares = document("dry-run", &ended)["shares"].clone();
+    assert_eq!(shares.as_array().unwrap().len(), 1, "{shares}");
+    let share = shares[0].as_str().unwrap();
+    assert!(share.starts_with("data (fs-"), "{share}");
+    assert!(share.ends_with("), /data/data"), "{share}");
+    dry_run(&site, &["--no-shares", "--json"])
+        .is(0)
+        .prints("\"shares\": []");
 }
 
 #[test]
@@ -140,6 +172,12 @@ fn the_policy_for_shares_allows_what_they_take_and_no_more() {
         .reports("elasticfilesystem:CreateFileSystem")
         .reports("hint: xdrive policy --shares prints the rights that shares take");
     assert_eq!(count(&refused, "CreateFileSystem"), 1);
+    let looked = site.run(&["doctor"]).unfolded();
+    looked
+        .is(0)
+        .prints(" ?  shares")
+        .prints("elasticfilesystem:DescribeFileSystems")
+        .prints("xdrive policy --shares prints the rights that shares take");
     // The right to make groups is the other policy's.
     site.set(paper);
     let (group, subnet) = in_the_cloud(&site, async |ec2| {
