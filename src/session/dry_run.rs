@@ -361,6 +361,7 @@ impl Session {
         let json = self.request.options.config.json;
         let drive = self.request.drive.clone();
         let mut preview = Preview::new(&drive);
+        self.find_shares(found).await?;
         self.reconciler.hosts().only_look();
         let next = match self.request.options.config.from {
             // A head may be missing until the lists are settled.

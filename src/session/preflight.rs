@@ -44,11 +44,7 @@ impl Session {
             self.request.task = Task::Attach(Some(run.id));
         }
         self.settle_terms(&drive)?;
-        if let Some(launched) = self.launched.take() {
-            let (request, opened) = (&self.request, &self.drive);
-            let (caller, cloud) = (&opened.identity.caller, &opened.cloud);
-            self.shares = Shares::find(request, &drive, caller, cloud, launched).await?;
-        }
+        self.find_shares(&drive).await?;
         self.explain_first(&drive).await;
         if let Some(host) = &drive.host {
             let report = &self.drive.report;
@@ -56,6 +52,16 @@ impl Session {
             self.prepare_for_live_host();
         }
         self.recorded = drive.settings;
+        Ok(())
+    }
+
+    /// Finds the shares of the drive's containers, for which mount targets are made from then on.
+    pub(super) async fn find_shares(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        if let Some(launched) = self.launched.take() {
+            let (request, opened) = (&self.request, &self.drive);
+            let (caller, cloud) = (&opened.identity.caller, &opened.cloud);
+            self.shares = Shares::find(request, drive, caller, cloud, launched).await?;
+        }
         Ok(())
     }
 

@@ -34,10 +34,7 @@ fn two_drives_have_one_share_and_keep_it_until_others_are_given() {
     site.run(&["share", "create", "data"]).is(0);
     let seen = wait_for("seen");
     let first = format!("cd /data/data && echo one >a && echo up && {seen}; cat b");
-    let second = format!(
-        "cd /sets && echo up && {}; cat a; mv a b; {seen}",
-        wait_for("a")
-    );
+    let second = format!("cd /sets && echo up && {}; cat a; {seen}", wait_for("a"));
     let connect = |drive, share, script| {
         let words = ["connect", drive, "--image", &image, "--share", share, "--"];
         site.start(&[&words[..], &["sh", "-c", script]].concat())
@@ -51,11 +48,12 @@ fn two_drives_have_one_share_and_keep_it_until_others_are_given() {
     let [here, there] = &hosts[..] else {
         panic!("two hosts, but {hosts:?}");
     };
-    let flock = |host, words: &[&str]| {
+    let on = |host, words: &[&str]| {
         let mut command = Command::new("nsenter");
-        command.args(["-t", host, "-a", "flock"]).args(words);
+        command.args(["-t", host, "-a"]).args(words);
         command
     };
+    let flock = |host, words: &[&str]| on(host, &[&["flock"], words].concat());
     let mut holder = flock(
         here,
         &["/run/xdrive/shares/data/lock", "sh", "-c", "echo; cat"],
@@ -76,6 +74,13 @@ fn two_drives_have_one_share_and_keep_it_until_others_are_given() {
     drop(holder.stdin.take());
     holder.wait().unwrap();
     assert!(flock(there, &attempt).status().unwrap().success());
+    // What one renames the other has by its new name at once.
+    let renamed = [
+        "mv",
+        "/run/xdrive/shares/data/a",
+        "/run/xdrive/shares/data/b",
+    ];
+    assert!(on(there, &renamed).status().unwrap().success());
     let end = [
         "/run/xdrive/shares/data/lock",
         "touch",
