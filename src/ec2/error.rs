@@ -313,6 +313,15 @@ fn chain<'a>(
     })
 }
 
+/// The answer, or none if its error is one of `codes`, which mean that there was nothing to do.
+pub(super) fn unless<T>(answer: Result<T, Error>, codes: &[&str]) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if codes.contains(&error.code.as_str()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Kind, kind, words};

@@ -14,7 +14,7 @@ use aws_sdk_ec2::types::{
 use jiff::Timestamp;
 
 use super::change::tagged;
-use super::error::NO_GROUP;
+use super::error::{NO_GROUP, unless};
 use super::pages::{PAGE, read_pages};
 use super::{Cidr, Ec2, Error, OWNER, Tags, convert};
 use crate::ids::{GroupId, VpcId};
@@ -223,15 +223,6 @@ impl Ec2 {
             .await
             .map_err(|error| Error::from_sdk("DeleteSecurityGroup", &error));
         unless(answer, &[NO_GROUP]).map(drop)
-    }
-}
-
-/// The answer, or none if its error is one of `codes`, which mean that there was nothing to do.
-fn unless<T>(answer: Result<T, Error>, codes: &[&str]) -> Result<Option<T>, Error> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error) if codes.contains(&error.code.as_str()) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use aws_sdk_efs::operation::describe_file_systems::builders::DescribeFileSystemsFluentBuilder;
 use aws_sdk_efs::primitives::DateTime;
 use aws_sdk_efs::types::{
     FileSystemDescription, LifeCycleState, LifecyclePolicy, MountTargetDescription,
@@ -15,12 +16,17 @@ use aws_sdk_efs::types::{
 };
 use jiff::Timestamp;
 
+use super::error::unless;
 use super::pages::read_pages;
 use super::{Ec2, Error, SHARE, Tags, Zone, convert};
 use crate::ids::{FileSystemId, GroupId, MountTargetId, SubnetId, VpcId};
 
 /// The most file systems a page, and mount targets (EFS API reference, `DescribeFileSystems`).
 const PAGE: i32 = 100;
+
+/// The codes for what there is none of (EFS API reference, *Errors* of each call).
+const NO_FILE_SYSTEM: &str = "FileSystemNotFound";
+const NO_TARGET: &str = "MountTargetNotFound";
 
 /// A file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +152,7 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::from_sdk(CALL, &error));
-        let Some(made) = unless(answer, "FileSystemAlreadyExists")? else {
+        let Some(made) = unless(answer, &["FileSystemAlreadyExists"])? else {
             return Ok(None);
         };
         convert::id("the file system's id", Some(made.file_system_id()))
@@ -188,28 +194,12 @@ impl Ec2 {
 
     /// The file system of a token; `None` if there is none (any more, or yet).
     pub async fn file_system_of(&self, token: &str) -> Result<Option<FileSystem>, Error> {
-        const CALL: &str = "DescribeFileSystems";
-        let request = self.efs.describe_file_systems().creation_token(token);
-        let answer = request.send().await;
-        let answer = answer.map_err(|error| Error::from_sdk(CALL, &error));
-        let Some(answer) = unless(answer, "FileSystemNotFound")? else {
-            return Ok(None);
-        };
-        let found = answer.file_systems().first().map(file_system).transpose();
-        found.map_err(|doubt| Error::unreadable(CALL, doubt))
+        first(self.efs.describe_file_systems().creation_token(token)).await
     }
 
     /// The file system of this id; `None` if there is none (any more, or yet).
     pub async fn file_system(&self, id: &FileSystemId) -> Result<Option<FileSystem>, Error> {
-        const CALL: &str = "DescribeFileSystems";
-        let request = self.efs.describe_file_systems().file_system_id(id.as_str());
-        let answer = request.send().await;
-        let answer = answer.map_err(|error| Error::from_sdk(CALL, &error));
-        let Some(answer) = unless(answer, "FileSystemNotFound")? else {
-            return Ok(None);
-        };
-        let found = answer.file_systems().first().map(file_system).transpose();
-        found.map_err(|doubt| Error::unreadable(CALL, doubt))
+        first(self.efs.describe_file_systems().file_system_id(id.as_str())).await
     }
 
     /// Deletes a file system, with all that it holds; success if it is gone. [`super::Kind::State`] while it
@@ -218,7 +208,7 @@ impl Ec2 {
         let request = self.efs.delete_file_system().file_system_id(id.as_str());
         let answer = request.send().await;
         let answer = answer.map_err(|error| Error::from_sdk("DeleteFileSystem", &error));
-        unless(answer, "FileSystemNotFound").map(drop)
+        unless(answer, &[NO_FILE_SYSTEM]).map(drop)
     }
 
     /// The mount targets of a file system; none if it is gone.
@@ -229,7 +219,7 @@ impl Ec2 {
         let read = read_pages(CALL, pages, |page| {
             page.mount_targets().iter().map(mount_target).collect()
         });
-        Ok(unless(read.await, "FileSystemNotFound")?.unwrap_or_default())
+        Ok(unless(read.await, &[NO_FILE_SYSTEM])?.unwrap_or_default())
     }
 
     /// Makes a mount target in a subnet, which the group's rules guard; `None` if the file system has one in the
@@ -250,7 +240,7 @@ impl Ec2 {
             .send()
             .await
             .map_err(|error| Error::from_sdk(CALL, &error));
-        let Some(made) = unless(answer, "MountTargetConflict")? else {
+        let Some(made) = unless(answer, &["MountTargetConflict"])? else {
             return Ok(None);
         };
         convert::id("the mount target's id", Some(made.mount_target_id()))
@@ -264,7 +254,7 @@ impl Ec2 {
         let request = self.efs.describe_mount_target_security_groups();
         let answer = request.mount_target_id(of.as_str()).send().await;
         let answer = answer.map_err(|error| Error::from_sdk(CALL, &error));
-        let Some(answer) = unless(answer, "MountTargetNotFound")? else {
+        let Some(answer) = unless(answer, &[NO_TARGET])? else {
             return Ok(Vec::new());
         };
         let groups = answer.security_groups().iter();
@@ -279,17 +269,20 @@ impl Ec2 {
         let request = self.efs.delete_mount_target().mount_target_id(id.as_str());
         let answer = request.send().await;
         let answer = answer.map_err(|error| Error::from_sdk("DeleteMountTarget", &error));
-        unless(answer, "MountTargetNotFound").map(drop)
+        unless(answer, &[NO_TARGET]).map(drop)
     }
 }
 
-/// The answer; `None` for an error of this code.
-fn unless<T>(answer: Result<T, Error>, code: &str) -> Result<Option<T>, Error> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.code == code => Ok(None),
-        Err(error) => Err(error),
-    }
+/// The file system that is asked for; `None` if there is none (any more, or yet).
+async fn first(asked: DescribeFileSystemsFluentBuilder) -> Result<Option<FileSystem>, Error> {
+    const CALL: &str = "DescribeFileSystems";
+    let answer = asked.send().await;
+    let answer = answer.map_err(|error| Error::from_sdk(CALL, &error));
+    let Some(answer) = unless(answer, &[NO_FILE_SYSTEM])? else {
+        return Ok(None);
+    };
+    let found = answer.file_systems().first().map(file_system).transpose();
+    found.map_err(|doubt| Error::unreadable(CALL, doubt))
 }
 
 fn file_system(answer: &FileSystemDescription) -> Result<FileSystem, String> {

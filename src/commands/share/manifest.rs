@@ -255,6 +255,13 @@ mod tests {
     }
 
     #[test]
+    fn nodes_mount_a_share_as_hosts_do() {
+        let host = include_str!("../../../shell/host/share");
+        let options = format!(" -o {},nodev ", OPTIONS.join(","));
+        assert!(host.contains(&options), "{options}");
+    }
+
+    #[test]
     fn an_address_is_a_value_and_nothing_else() {
         let evil = "https://example.com/a\"b\\c'$$(x)#y";
         let with_job = Args {

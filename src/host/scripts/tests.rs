@@ -5,6 +5,7 @@ mod archive;
 mod closing;
 mod enter;
 mod logs;
+mod shares;
 mod tmpfs;
 
 use std::fs;
