@@ -21,7 +21,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
     fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
-    rename, run, selftest, share, ssh_config, stop, sync, tend,
+    rename, run, selftest, share, ssh_config, stop, sync, tend, workers,
 };
 use crate::ec2::Account;
 use crate::failure::Failure;
@@ -362,6 +362,11 @@ pub enum DriveCommand {
     Share(share::Args),
     /// Go on with runs (`run --restart`) whose instance was lost.
     Tend(tend::Args),
+    /// Have throwaway copies of a drive in one network with it.
+    ///
+    /// For a computation on several machines: each begins with the drive's newest save, runs CMD, and ends
+    /// with that. `xdrive help workers` has the engines' commands.
+    Workers(Box<workers::Args>),
     /// Check what xdrive needs: credentials, rights, network.
     ///
     /// And this computer's clock, key and configuration.

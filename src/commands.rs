@@ -35,6 +35,7 @@ pub mod ssh_config;
 pub mod stop;
 pub mod sync;
 pub mod tend;
+pub mod workers;
 
 use std::future::Future;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Launches: terms, offers, the container's image, shares, and failures. Knows no session.
+//! Launches: terms, offers, the container's image, shares, the ways between workers, and failures. Knows no session.
 
 pub(crate) mod cost;
 pub(crate) mod failure;
@@ -6,3 +6,4 @@ pub(crate) mod image;
 pub(crate) mod offers;
 pub(crate) mod shares;
 pub(crate) mod terms;
+pub(crate) mod workers;

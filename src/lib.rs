@@ -18,6 +18,7 @@
 //!                        ├─ prices    what spot costs now
 //!                        ├─ gc        every unused drive: saved and pruned, or listed
 //!                        ├─ share     file systems outside of every drive
+//!                        ├─ workers   throwaway copies of a drive, in one network with it
 //!                        ├─ tend      runs whose instance was lost: their next try, or their end
 //!                        ├─ doctor    checks what a session needs
 //!                        ├─ policy    the IAM policy that xdrive needs
@@ -87,7 +88,7 @@
 //! | `attached` | a host that is up, for a session or visit: monitor, reconnector, what runs there |
 //! | `opener` | a drive as every verb finds it: parts, owner, questions, the loop's progress and outcome |
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
-//! | `launch` | what a launch asks: terms, offers as text, the image, shares, and the failures of launches |
+//! | `launch` | what a launch asks: terms, offers as text, the image, shares, ways between workers, failures |
 //! | `transfer` | copies of files between this computer and a container |
 //! | `asleep` | the files of a drive in its snapshot, read without an instance |
 //! | [`drive`] | tags, what was observed, the pure plan, pools and offers, proofs, the loop |

@@ -26,6 +26,7 @@ mod freeze;
 mod gpu;
 mod guest;
 mod interruption;
+mod joining;
 mod leave;
 mod left_running;
 mod local_ports;
@@ -43,6 +44,7 @@ mod stay;
 mod thawed;
 mod throwaway;
 mod tries;
+mod worker;
 
 use crate::cloud::Cloud;
 use crate::failure::Failure;
@@ -54,6 +56,7 @@ pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
 pub use examine::Examination;
 pub use request::{Again, Idle, Named, Request, Task};
+pub use worker::Worker;
 
 use leave::Parting;
 use ready::Led;

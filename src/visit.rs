@@ -18,6 +18,7 @@ mod scratch;
 mod stop;
 mod up;
 mod visitor;
+mod workers;
 
 pub(crate) use crate::host::on_record::{ContainerState, OnRecord};
 pub(crate) use crate::host::ports::Listener;
@@ -32,7 +33,8 @@ pub(crate) use look::{Look, list_files, show_files};
 pub(crate) use ports::{Ports, list_ports};
 pub(crate) use proxy::proxy;
 pub(crate) use runs::{Listed, Wanted, list_runs, logs, run_asleep};
-pub(crate) use scratch::end_scratch;
+pub(crate) use scratch::{Disposable, end_scratch};
 pub(crate) use stop::{Manner, stop};
 pub(crate) use up::demand_host;
 pub use visitor::Visitor;
+pub(crate) use workers::{Leader, Network, come_again};

@@ -7,10 +7,14 @@ but for their restart policies; managed plugins and the state of a swarm, which 
 are set aside under other names. Prints a line for each of them, to standard output.
 
 dockerd reads JSON as Go does: the names of fields in any case, and the last of several counts.
+
+With another argument, NETWORK, what dockerd wrote there of a swarm is forgotten, and of its network of that
+name (`network`): a container that is on record as in it would not start again without it.
 """
 
 import json
 import os
+import shutil
 import stat
 import sys
 
@@ -82,8 +86,33 @@ def entries(path):
         return []
 
 
+def leave(path, network):
+    """Takes the network from the settings of a container."""
+    try:
+        settings = read(path)
+        networks = settings["NetworkSettings"]["Networks"]
+        del networks[network]
+    except (FileNotFoundError, KeyError, TypeError):
+        return
+    replace(path, settings)
+
+
+def forget(store, network):
+    containers = os.path.join(store, "containers")
+    for name in entries(containers):
+        if os.path.isdir(os.path.join(containers, name)):
+            leave(os.path.join(containers, name, "config.v2.json"), network)
+    try:
+        shutil.rmtree(os.path.join(store, "swarm"))
+    except FileNotFoundError:
+        return
+
+
 def main():
     store = sys.argv[1]
+    if sys.argv[2:]:
+        forget(store, sys.argv[2])
+        return
     containers = os.path.join(store, "containers")
     for name in entries(containers):
         path = os.path.join(containers, name, "hostconfig.json")

@@ -4,7 +4,7 @@ use super::DriveCommand;
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, fork,
     freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, run, selftest, share,
-    ssh_config, stop, sync, tend,
+    ssh_config, stop, sync, tend, workers,
 };
 use crate::failure::Failure;
 
@@ -40,6 +40,7 @@ impl DriveCommand {
             Self::Gc(args) => gc::run(&args, context),
             Self::Share(args) => share::run(args, context),
             Self::Tend(args) => tend::run(args, context),
+            Self::Workers(args) => workers::run(*args, context),
             Self::Doctor(args) => doctor::run(&args, context),
             Self::Selftest(args) => selftest::run(*args, context),
         }

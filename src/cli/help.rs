@@ -19,7 +19,7 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, unattended, network, local)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 21] = [
+const RARE: [&str; 22] = [
     "adopt",
     "attach",
     "cat",
@@ -38,6 +38,7 @@ const RARE: [&str; 21] = [
     "selftest",
     "share",
     "tend",
+    "workers",
     "policy",
     "man",
     "completions",

@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 14] = [
+pub(super) const TOPICS: [Topic; 15] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -45,6 +45,11 @@ pub(super) const TOPICS: [Topic; 14] = [
         name: "shares",
         about: "a folder that many machines and a cluster have at once",
         markdown: include_str!("topics/shares.md"),
+    },
+    Topic {
+        name: "workers",
+        about: "a computation on several machines, and their network",
+        markdown: include_str!("topics/workers.md"),
     },
     Topic {
         name: "network",

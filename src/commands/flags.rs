@@ -1,9 +1,11 @@
 //! Groups of flags.
 
 mod effect;
+mod launch;
 mod reach;
 
 pub use effect::idle;
+pub use launch::Launch;
 pub use reach::Reach;
 
 pub use crate::session::Idle;

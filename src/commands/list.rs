@@ -50,6 +50,9 @@ pub(crate) struct Entry {
     dollars_a_month: f64,
     /// US dollars an hour for what runs, where the price is known.
     dollars_an_hour: f64,
+    /// Drive that leads it, if it is a worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_of: Option<String>,
     /// Its run that is begun again where its host is lost, while that is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<WantedRow>,
@@ -237,8 +240,11 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         entry(&mut drives, &volume.tags).things.push(line);
     }
     for snapshot in snapshots {
-        let line = Row::of_snapshot(&snapshot);
-        entry(&mut drives, &snapshot.tags).things.push(line);
+        let entry = entry(&mut drives, &snapshot.tags);
+        entry.things.push(Row::of_snapshot(&snapshot));
+        if let Some(leader) = tags::worker_of(&snapshot.tags) {
+            entry.worker_of = Some(leader.to_string());
+        }
     }
     drives.retain(|_, entry| entry.things.iter().any(|line| line.billed));
     let now = cloud.clock.now();
@@ -254,7 +260,11 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
             entry.things.push(Row::of_backup(backup));
         }
     }
-    Ok(drives.into_values().collect())
+    let mut entries: Vec<Entry> = drives.into_values().collect();
+    // Workers below their leader, as their numbers are.
+    let own = |it: &Entry| (it.worker_of.is_some(), it.drive.len(), it.drive.clone());
+    entries.sort_by_key(|it| (it.worker_of.clone().unwrap_or(it.drive.clone()), own(it)));
+    Ok(entries)
 }
 
 fn entry<'a>(drives: &'a mut BTreeMap<String, Entry>, tags: &Tags) -> &'a mut Entry {

@@ -241,7 +241,8 @@ impl Tender {
         Exit::from(end).code()
     }
 
-    /// The drives to tend that have a run which is wanted, each with the cloud of its owner.
+    /// The drives to tend that have a run which is wanted, or are to have workers, each with the cloud of its
+    /// owner.
     async fn wanted(&self) -> Result<Vec<(DriveName, Cloud)>, Failure> {
         let ec2 = &self.cloud.ec2;
         let caller = ec2.owner().await?;
@@ -252,11 +253,15 @@ impl Tender {
         let is_other = |run: &WantedRun| own.as_deref() != Some(OsStr::new(run.id.as_str()));
         let all = tend::wanted(&volumes, &snapshots).into_iter();
         let wanted = all.filter(|(name, wanted)| is_meant(name) && is_other(&wanted.run));
-        let wanted = wanted.filter_map(|(name, wanted)| {
-            let cloud = self.cloud_of(wanted.owner, &caller)?;
+        let wanted = wanted.map(|(name, wanted)| (name, wanted.owner));
+        let leaders = tend::leaders(&volumes, self.cloud.clock.now()).into_iter();
+        let leaders = leaders.filter(|(name, _)| is_meant(name));
+        let all: BTreeMap<DriveName, &str> = wanted.chain(leaders).collect();
+        let tended = all.into_iter().filter_map(|(name, owner)| {
+            let cloud = self.cloud_of(owner, &caller)?;
             Some((name, cloud))
         });
-        Ok(wanted.collect())
+        Ok(tended.collect())
     }
 
     /// The cloud in which a drive of this `owner` is tended; none if it is not. What has no owner is
@@ -317,7 +322,7 @@ impl Tender {
             let before = tended.waits.get(&name).map(|wait| wait.pause);
             let pause = before.map_or(PAUSE, |pause| (pause * 2).min(LONGEST));
             self.report.print(&format!(
-                "{name}: the run waits, for {} min at least: {:#}",
+                "{name} waits, for {} min at least: {:#}",
                 pause.as_secs() / 60,
                 failure.error
             ));

@@ -1,4 +1,5 @@
-//! A quota that a launch reached: its name and code, and the command that asks for more.
+//! A quota that a launch reached, or that several would: its name and code, and the command that asks for
+//! more.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,19 +49,13 @@ impl Reached {
             }
             (stated, _) => stated,
         };
-        let mut flags = String::new();
-        for (flag, value) in [("profile", ec2.profile()), ("region", Some(ec2.region()))] {
-            if let Some(value) = value {
-                flags = format!("{flags} --{flag} {}", quote(value));
-            }
-        }
         Self {
             quota,
             instance_type: name.clone(),
             market,
             vcpus: offer.kind.cpus,
             limit,
-            flags,
+            flags: flags(ec2),
         }
     }
 
@@ -79,14 +74,57 @@ impl Reached {
     /// The command that asks AWS to raise the limit by the type's vCPUs.
     #[must_use]
     pub fn command(&self) -> Option<String> {
-        let Quota { code, .. } = self.quota?;
-        Some(format!(
-            "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code \
-             {code} --desired-value {}{}",
-            self.limit.unwrap_or(0) + self.vcpus,
-            self.flags
-        ))
+        let wanted = self.limit.unwrap_or(0) + self.vcpus;
+        Some(request(self.quota?, wanted, &self.flags))
     }
+}
+
+/// A quota that does not allow what is to be launched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// The quota.
+    pub quota: Quota,
+    /// How many vCPUs it allows.
+    pub limit: u32,
+    /// How many are needed, with those that run.
+    pub needed: u32,
+    /// The command that asks AWS for them.
+    pub command: String,
+}
+
+/// The quota of this offer, if it does not allow `count` instances of it beside `running` vCPUs that count
+/// against it; none if it does, or this caller does not know.
+pub async fn lacking(offer: &Offer, count: u32, running: u32, ec2: &Ec2) -> Option<Lacking> {
+    let quota = Quota::for_type(&offer.pool.instance_type, offer.pool.market)?;
+    let asked = timeout(ANSWER, ec2.quota(quota)).await;
+    let limit = asked.ok()?.ok().and_then(whole)?;
+    let needed = running + count * offer.kind.cpus;
+    (needed > limit).then(|| Lacking {
+        quota,
+        limit,
+        needed,
+        command: request(quota, needed, &flags(ec2)),
+    })
+}
+
+/// The command that asks AWS for so many vCPUs.
+fn request(quota: Quota, vcpus: u32, flags: &str) -> String {
+    format!(
+        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code {} \
+         --desired-value {vcpus}{flags}",
+        quota.code
+    )
+}
+
+/// The AWS CLI's flags for the account and region of `ec2`.
+fn flags(ec2: &Ec2) -> String {
+    let mut flags = String::new();
+    for (flag, value) in [("profile", ec2.profile()), ("region", Some(ec2.region()))] {
+        if let Some(value) = value {
+            flags = format!("{flags} --{flag} {}", quote(value));
+        }
+    }
+    flags
 }
 
 /// Writes the quota in words, such as `"All G and VT Spot Instance Requests" (L-3819A6DF) allows 0

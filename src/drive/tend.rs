@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::reconcile::is_left;
-use super::tags::{self, RunState, WantedRun};
+use super::tags::{self, RunState, WantedRun, WantedWorkers};
 use crate::ec2::{Snapshot, Tags, Volume};
 use crate::host::runs::Run;
-use crate::ids::DriveName;
+use crate::ids::{DriveName, Generation};
 
 /// The reason of an instance that a caller of EC2 ended (EC2 API reference, *`StateReason`*).
 const BY_CALLER: &str = "Client.UserInitiatedShutdown";
@@ -48,6 +48,28 @@ pub fn wanted<'a>(
         Some((name, Wanted { run, owner }))
     });
     runs.collect()
+}
+
+/// The drives with these volumes that are to have workers, each with its owner.
+#[must_use]
+pub fn leaders(volumes: &[Volume], now: Timestamp) -> BTreeMap<DriveName, &str> {
+    let left = volumes.iter().filter(|volume| is_left(volume));
+    let leads = |tags: &Tags| WantedWorkers::read(tags).is_some_and(|it| it.until > now);
+    left.filter(|volume| leads(&volume.tags))
+        .filter_map(|volume| Some((tags::drive(&volume.tags)?, tags::owner(&volume.tags))))
+        .collect()
+}
+
+/// Whether workers are kept at their number: as long as their time is not over, their leader has the
+/// generation for which they were begun, or has come back by a run that is wanted.
+#[must_use]
+pub fn keeps_workers(
+    workers: &WantedWorkers,
+    generation: Generation,
+    has_wanted_run: bool,
+    now: Timestamp,
+) -> bool {
+    now < workers.until && (generation == workers.generation || has_wanted_run)
 }
 
 /// What follows for a run.
@@ -196,6 +218,20 @@ mod tests {
             on_host(Some(&run(Some(143), Some("notice")))),
             OnHost::Begins
         );
+    }
+
+    #[test]
+    fn workers_are_kept_for_the_session_that_began_them_and_for_a_run_that_comes_back() {
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let host = (Generation(41), "i-0abc".parse().unwrap());
+        let workers = WantedWorkers::new(3, at(100), host, String::new()).unwrap();
+        let keeps = |generation, has_run, now| {
+            keeps_workers(&workers, Generation(generation), has_run, at(now))
+        };
+        assert!(keeps(41, false, 99));
+        assert!(!keeps(42, false, 99), "another session");
+        assert!(keeps(42, true, 99));
+        assert!(!keeps(41, true, 100), "their time is over");
     }
 
     #[test]

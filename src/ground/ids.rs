@@ -196,6 +196,12 @@ impl DriveName {
         self.with(&format!(".at-{generation}"))
     }
 
+    /// The name of a drive's worker of this number: `NAME.wN`, with NAME cut likewise.
+    #[must_use]
+    pub fn worker(&self, number: u16) -> Self {
+        self.with(&format!(".w{number}"))
+    }
+
     fn with(&self, suffix: &str) -> Self {
         let kept: String = self.0.chars().take(LONGEST - suffix.len()).collect();
         // A cut name may end in a dot, which with the suffix's own would make two.

@@ -13,11 +13,12 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 57] = [
+const SCRIPTS: [(&str, &str); 60] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
     ("reserve", include_str!("../../shell/host/reserve")),
+    ("network", include_str!("../../shell/host/network")),
     ("engine", include_str!("../../shell/host/engine")),
     (
         "engine_settings.py",
@@ -65,6 +66,8 @@ const SCRIPTS: [(&str, &str); 57] = [
     ("retry.py", include_str!("../../shell/host/retry.py")),
     ("environment", include_str!("../../shell/host/environment")),
     ("share", include_str!("../../shell/host/share")),
+    ("swarm", include_str!("../../shell/host/swarm")),
+    ("swarm.py", include_str!("../../shell/host/swarm.py")),
     ("ssh", include_str!("../../shell/host/ssh")),
     ("sftp.py", include_str!("../../shell/host/sftp.py")),
     ("files.py", include_str!("../../shell/host/files.py")),

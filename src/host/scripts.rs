@@ -15,6 +15,7 @@ mod containers;
 mod freeze;
 mod notebook;
 mod tries;
+mod workers;
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -43,6 +44,7 @@ pub use arrive::{ArriveOrder, Arrived};
 pub use build::BuildOrder;
 pub use containers::Removed;
 pub use freeze::{Freezes, NotThawed, Thawed};
+pub use workers::{JoinToken, Joining};
 
 /// The script that prints a host's state.
 const CONTACT: &str = "session contact";

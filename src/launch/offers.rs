@@ -72,6 +72,14 @@ impl Offers {
         }
     }
 
+    /// The cost of `count` of the first an hour in US dollars, about; `None` where its price is not known.
+    pub(crate) fn dollars_an_hour_for(&self, count: usize) -> Option<f64> {
+        let each = self.tried.first()?.spot_dollars_an_hour? + self.dollars_an_hour_besides;
+        let all = f64::from(u32::try_from(count).ok()?) * each;
+        // To a cent.
+        Some((all * 100.0).round() / 100.0)
+    }
+
     /// The list as text.
     pub(crate) fn text(&self) -> String {
         let mut text = match &self.nowhere {

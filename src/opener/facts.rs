@@ -15,7 +15,7 @@ pub(crate) struct DriveFacts {
     pub(crate) settings: Settings,
     /// The size of the largest of its volumes and snapshots; none if it has neither, and is new.
     pub(crate) largest: Option<GibiBytes>,
-    /// The drive's live instance. Instances of `--discard` sessions do not count.
+    /// The drive's live instance. Instances of `--discard` sessions do not count, but for a worker's.
     pub(crate) host: Option<Instance>,
     /// The instance that was launched last of those that got a lease, as long as EC2 lists it, live or not.
     pub(crate) last: Option<Instance>,
@@ -30,7 +30,10 @@ pub(crate) struct DriveFacts {
 impl DriveFacts {
     /// The facts that a listing shows; `from` is the part that the user chose.
     pub(super) fn read(listing: Listing, from: Option<&Head>) -> Self {
-        let live = live(&listing).filter(|live| !is_thrown_away(live)).cloned();
+        let mut snapshots = listing.snapshots.iter();
+        let is_worker = snapshots.any(|it| tags::worker_of(&it.tags).is_some());
+        let counts = |live: &&Instance| is_worker || !is_thrown_away(live);
+        let live = live(&listing).filter(counts).cloned();
         let Listing {
             instances,
             volumes,

@@ -5,7 +5,9 @@ use jiff::Timestamp;
 
 use super::drive::Drive;
 use crate::drive::reconcile::is_left;
-use crate::drive::tags::{self, RunState, VolumeTags, WantedRun, run_over, run_tended, run_waits};
+use crate::drive::tags::{
+    self, RunState, VolumeTags, WantedRun, WantedWorkers, run_over, run_tended, run_waits,
+};
 use crate::ec2::{self, Instance, Tags, Volume};
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
@@ -22,6 +24,39 @@ impl Drive {
     /// The run that the drive's newest part names, wanted or over.
     pub(crate) fn marked_run(&self) -> Option<WantedRun> {
         WantedRun::read(self.facts.newest_part()?.1)
+    }
+
+    /// The workers that the drive is to have, as its newest part has it.
+    pub(crate) fn wanted_workers(&self) -> Option<WantedWorkers> {
+        WantedWorkers::read(self.facts.newest_part()?.1)
+    }
+
+    /// Notes which workers the drive is to have: on the volume that is mounted on `host`.
+    pub(crate) async fn mark_workers(
+        &self,
+        host: &Instance,
+        workers: &WantedWorkers,
+    ) -> Result<(), Failure> {
+        let tags = workers.tags().ok_or_else(|| {
+            let error = anyhow!("the launch options of workers do not fit one tag");
+            Failure::new(Exit::Usage, error)
+        })?;
+        if let Some(volume) = self.mounted_volume(host).await? {
+            self.cloud.ec2.tag(volume.id.as_str(), &tags).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the drive is to have no workers any more, on all of its parts that say otherwise.
+    pub(crate) async fn mark_no_workers(&self) -> Result<(), ec2::Error> {
+        let volumes = self.facts.volumes_left();
+        let volumes = volumes.map(|it| (it.id.as_str(), &it.tags));
+        let snapshots = self.facts.snapshots.iter();
+        let all = volumes.chain(snapshots.map(|it| (it.id.as_str(), &it.tags)));
+        for (id, _) in all.filter(|(_, tags)| tags::names_workers(tags)) {
+            self.cloud.ec2.tag(id, &WantedWorkers::none()).await?;
+        }
+        Ok(())
     }
 
     /// The failure of a run that another one, which `goes_on`, leaves no place.

@@ -1,5 +1,7 @@
 //! `fork` and `copy`: a new drive that begins with a copy of a snapshot, without an instance.
 
+use anyhow::anyhow;
+
 use super::copied::{copy, demand_new, report_copy};
 use crate::cloud::Cloud;
 use crate::drive::reconcile::is_left;
@@ -15,6 +17,26 @@ use crate::report::Report;
 pub(crate) struct Found {
     order: CopyOrder,
     of: DriveAt,
+}
+
+impl Found {
+    /// The copy that a worker begins with, on the drive of `opening`; one that is there stays.
+    pub(crate) async fn begin_worker(&self, opening: Opening, cloud: Cloud) -> Result<(), Failure> {
+        let mut drive = Drive::open(opening, cloud).await?;
+        let is_there = |it: &Snapshot| tags::worker_of(&it.tags).as_ref() == Some(&self.of.name);
+        let snapshots = &drive.facts.snapshots;
+        if !snapshots.is_empty() && snapshots.iter().all(is_there) {
+            return Ok(());
+        }
+        let mut order = self.order.clone();
+        let leader = self.of.name.to_string();
+        order.tags.insert(tags::WORKER_OF.to_owned(), leader);
+        demand_new(&drive, &order, &self.of.to_string())?;
+        match copy(&mut drive, order).await?.asked {
+            None => Ok(()),
+            Some(end) => Err(Failure::new(Exit::from(end), anyhow!("interrupted"))),
+        }
+    }
 }
 
 /// Makes `drive`, which must be new, of the copy that was ordered. Returns the exit code.

@@ -32,6 +32,7 @@ impl Session {
         let over = self.run_over(&ending);
         self.mark_over(over).await;
         let code = match ending {
+            ending if self.leaves_worker(&ending) => self.leave_detached(host).await,
             ending if self.request.options.config.discard => self.throw_away(host, ending).await,
             Ending::Interruption(interruption) => {
                 return self.interrupted(interruption, host).await;

@@ -14,6 +14,15 @@ impl Session {
         let until = self.reconciler.hosts().leave(instance, keep).await;
         let until = until.map_err(|error| self.not_kept(instance, error))?;
         let price = Cost::hourly(instance, &self.drive.cloud.ec2).await;
+        if let Some(worker) = &self.request.worker {
+            let (alias, leader) = (worker.alias(), &worker.of);
+            self.drive.report.print(&format!(
+                "{alias} of {leader} runs on {} until its command or {leader} has ended, at most until \
+                 {until:.0}{price}",
+                instance.id.short_label()
+            ));
+            return Ok(0);
+        }
         let (until_when, way_back) = if self.request.has_terminal() {
             let place = self.request.place();
             let back = format!("{command} connect {place}  comes back to it");

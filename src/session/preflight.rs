@@ -27,6 +27,7 @@ const READING: Duration = Duration::from_secs(12);
 impl Session {
     /// Checks the request for this drive, before anything is launched; a dry run ends with it.
     pub(super) async fn check(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
+        self.refuse_worker(drive)?;
         self.agree_to_discard(drive).await?;
         let cloud = &self.drive.cloud;
         self.request.refuse_unadopted(drive, cloud).await?;

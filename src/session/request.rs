@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::examine::Examination;
 use super::local_ports;
+use super::worker::Worker;
 use crate::access::lease::LEASE;
 use crate::config::{LONGEST_WORD, NotifyUrl, Options, Places};
 use crate::drive::Goal;
@@ -151,6 +152,8 @@ pub struct Request {
     pub examination: Option<Examination>,
     /// The AWS credentials that programs in the container may use.
     pub credentials: Option<Arc<Chain>>,
+    /// The worker that the session is.
+    pub worker: Option<Worker>,
 }
 
 impl Request {
@@ -173,6 +176,7 @@ impl Request {
             criu: PathBuf::new(),
             examination: None,
             credentials: None,
+            worker: None,
         }
     }
 
@@ -223,10 +227,11 @@ impl Request {
         }
     }
 
-    /// The leases of a session that begins `now`. One that saves nothing has the shortest for both.
+    /// The leases of a session that begins `now`. One that saves nothing has the shortest for both, unless it
+    /// is a worker's.
     #[must_use]
     pub(super) fn leases(&self, now: Timestamp) -> Leases {
-        if self.options.config.discard {
+        if self.options.config.discard && self.worker.is_none() {
             return Leases {
                 session: LEASE,
                 command: LEASE,

@@ -86,7 +86,7 @@ impl Session {
             yes: request.yes,
             json: request.options.config.json,
             dry_run: request.options.config.dry_run,
-            is_one_of_many: matches!(request.task, Task::Again(_)),
+            is_one_of_many: matches!(request.task, Task::Again(_)) || request.worker.is_some(),
             ..Opening::new(request.place())
         };
         let (drive, subnet) = tokio::join!(

@@ -23,6 +23,7 @@ use super::shell::{InTerminal, Piped, notice_variable, run_command, run_shell};
 use super::state::{Parts, Session};
 use super::throwaway;
 use super::tries::Try;
+use super::worker::Worker;
 use crate::attached::{ANSWER, Context, Monitor, Output, Reconnector, noticed, was_taken_back};
 use crate::drive::HostError;
 use crate::ec2::Instance;
@@ -205,6 +206,7 @@ impl Session {
             format!("XDRIVE_RUN={}", id.as_str()),
         ];
         variables.extend(number.map(|number| format!("XDRIVE_TRY={number}")));
+        variables.extend(self.request.worker.iter().flat_map(Worker::variables));
         let remote = inside.host.command(&CommandOrder {
             id: &id,
             label: &runs::label(words),
@@ -242,6 +244,7 @@ impl Session {
         if inside.thaws {
             self.thaw(inside).await;
         }
+        self.join_leader(instance, inside).await?;
         let attempt = self.prepare_try(instance, inside).await?;
         if !(self.is_frozen.replace(false) && attempt == Try::There) {
             self.progress = Progress::default();

@@ -25,6 +25,9 @@ impl Session {
             return Ok(());
         }
         self.drive.refuse_unsaved(facts)?;
+        if self.request.worker.is_some() {
+            return Ok(());
+        }
         let drive = &self.request.drive;
         let question = format!("nothing of this session on {drive} will be saved: go on? [y/N]");
         if !self.request.yes && !can_ask() {

@@ -137,7 +137,6 @@ impl Session {
         let now = self.drive.cloud.clock.now();
         let until = now.saturating_add(left).map_err(anyhow::Error::from)?;
         let request = &self.request;
-        let kept = request.options.config.spool.map_or(SPOOL, |it| it.0);
         let order = TriedCommand {
             tries: tries.unwrap_or(0),
             retry: request.retry.clone(),
@@ -148,7 +147,7 @@ impl Session {
                 address,
                 drive: request.drive.to_string(),
             }),
-            ..TriedCommand::new(&request.command, request.notice(), kept)
+            ..request.order()
         };
         let kept = inside.host.keep_order(&id, &order).await;
         if let Err(error) = kept {
@@ -234,6 +233,13 @@ impl Request {
     /// Whether its command is begun again where its host was lost.
     pub(super) fn is_tried(&self) -> bool {
         self.may_restart() || matches!(self.task, Task::Again(_))
+    }
+
+    /// The order of its command alone, as a drive has it.
+    #[must_use]
+    pub fn order(&self) -> TriedCommand {
+        let kept = self.options.config.spool.map_or(SPOOL, |it| it.0);
+        TriedCommand::new(&self.command, self.notice(), kept)
     }
 
     /// What its command has of this computer, which no other could bring along.

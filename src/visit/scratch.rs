@@ -1,7 +1,8 @@
-//! The end of a scratch drive: saved as any run would save it, then its snapshots are deleted too.
+//! The end of a scratch drive, or of a worker: saved as any run would save it, then its snapshots are deleted
+//! too.
 //!
 //! Nothing here decides what may be destroyed. Instance and volume end by the same proofs as every
-//! other's, and a snapshot is deleted only if it has the tag that no user's drive has.
+//! other's, and a snapshot is deleted only if it has a tag that no user's save has.
 
 use std::time::Duration;
 
@@ -10,25 +11,32 @@ use crate::cloud::Cloud;
 use crate::drive::{Goal, Outcome};
 use crate::ec2::VolumeState;
 use crate::failure::Failure;
-use crate::ids::{DriveIn, DriveName};
+use crate::ids::DriveName;
 use crate::opener::{Drive, Opening, run_failure};
 
 /// How long a root disk may outlive its terminated instance: EC2 deletes it once the instance has
 /// shut down, which takes a minute or two.
 const ROOT_DISK_LIFE: Duration = Duration::from_mins(5);
 
-/// Ends and deletes everything of `drive`. Returns the ids of what is still billed of it.
+/// A drive of which nothing is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disposable {
+    /// Made for a test: nor is what is saved of it now.
+    Scratch,
+    /// A worker. What a user has saved of it stays.
+    Worker,
+}
+
+/// Ends and deletes everything of the drive of this `opening`. Returns the ids of what is still billed of it.
 pub(crate) async fn end_scratch(
-    drive: DriveName,
+    opening: Opening,
+    kind: Disposable,
     cloud: &Cloud,
     visitor: Visitor,
 ) -> Result<Vec<String>, Failure> {
-    let opening = Opening::new(DriveIn {
-        drive: drive.clone(),
-        container: None,
-    });
+    let drive = opening.place.drive.clone();
     let opened = Drive::begin(opening, cloud.clone()).await?;
-    let mut visit = Visit::new(opened, visitor, true)?;
+    let mut visit = Visit::new(opened, visitor, kind == Disposable::Scratch)?;
     let (outcome, _) = visit.run(Goal::Saved { even_if_used: true }).await;
     // A failed save shows in what is left, too.
     if !matches!(outcome, Outcome::Saved { .. } | Outcome::Unwound { .. })

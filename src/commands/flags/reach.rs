@@ -16,12 +16,17 @@ pub struct Reach {
     proxy_command: Option<ProxyCommand>,
 }
 
+/// Adds those flags of [`Config`] that have these ids.
+pub(super) fn add_flags(command: Command, ids: &[&str]) -> Command {
+    let all = Config::augment_args(Command::new("all"));
+    let own = all.get_arguments();
+    let own = own.filter(|it| ids.contains(&it.get_id().as_str()));
+    command.args(own.cloned().collect::<Vec<_>>())
+}
+
 impl Args for Reach {
     fn augment_args(command: Command) -> Command {
-        let all = Config::augment_args(Command::new("all"));
-        let own = all.get_arguments();
-        let own = own.filter(|it| IDS.contains(&it.get_id().as_str()));
-        command.args(own.cloned().collect::<Vec<_>>())
+        add_flags(command, &IDS)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use crate::access::ingress;
 use crate::ec2::{Ec2, Error, Group, Kind, Rule};
 use crate::launch::shares::targets;
+use crate::launch::workers;
 use serde::Serialize;
 
 /// The result for one group.
@@ -83,7 +84,9 @@ async fn clear(
     steps: &mut Vec<String>,
 ) -> Result<&'static str, Error> {
     const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
-    let is_own = |rule: &&Rule| ingress::laptop(rule).is_some() || targets::is_own(rule);
+    let is_own = |rule: &&Rule| {
+        ingress::laptop(rule).is_some() || targets::is_own(rule) || workers::is_own(&group.id, rule)
+    };
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
     let has_others = own.len() < group.rules.len();
     if dry_run {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use super::super::whole;
 use super::Run;
 use super::account::add;
 use super::finding::Finding;
 use crate::drive::tags;
 use crate::ec2::Ownership;
 use crate::ids::DriveName;
-use crate::visit::{self, Visitor};
+use crate::opener::Opening;
+use crate::visit::{self, Disposable, Visitor};
 
 /// Deletes the drives that former selftests left. Keeps those whose instance has a valid lease:
 /// another run uses them.
@@ -40,7 +42,13 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
             key: run.key.clone(),
             reach: run.order.options.reach.clone(),
         };
-        let left = visit::end_scratch(drive, run.cloud, visitor).await;
+        let left = visit::end_scratch(
+            Opening::new(whole(drive)),
+            Disposable::Scratch,
+            run.cloud,
+            visitor,
+        )
+        .await;
         let line = match left {
             Ok(left) if left.is_empty() => Finding::ok("earlier runs", format!("{name} is gone")),
             Ok(left) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::whole;
 use super::Run;
 use super::account::add;
 use super::facts::{Facts, SCRIPT};
@@ -16,9 +17,10 @@ use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms}
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
 use crate::ids::DriveName;
+use crate::opener::Opening;
 use crate::session;
 use crate::session::{Examination, Request};
-use crate::visit::{self, Visitor};
+use crate::visit::{self, Disposable, Visitor};
 
 /// The size of the drives, in GiB.
 const SIZE: u32 = 16;
@@ -196,7 +198,13 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         key: run.key.clone(),
         reach: run.order.options.reach.clone(),
     };
-    let discarded = visit::end_scratch(drive.clone(), run.cloud, visitor).await;
+    let discarded = visit::end_scratch(
+        Opening::new(whole(drive.clone())),
+        Disposable::Scratch,
+        run.cloud,
+        visitor,
+    )
+    .await;
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted();
     match (&ended, examination.answer()) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::{key, whole};
+use super::super::{key, whole, workers};
 use crate::cloud::Cloud;
 use crate::config::launch::{Fallback, LaunchOptions};
 use crate::config::quantity::LONGEST_RUN;
@@ -44,9 +44,19 @@ pub(super) struct TendedDrive {
 }
 
 impl TendedDrive {
+    /// Goes on with what is wanted of the drive: its run, then its workers.
+    pub(super) async fn tend(self) -> Result<(), Failure> {
+        self.tend_run().await?;
+        if self.is_ending.get() {
+            return Ok(());
+        }
+        let (leader, visitor) = (self.name.clone(), self.visitor.clone());
+        workers::keep(leader, &self.cloud, visitor, &self.paths).await
+    }
+
     /// Goes on with the wanted run of the drive, unless its host is there: then a checkpoint may be due.
     /// Where that fails the drive's tags say since when the run waits, and why.
-    pub(super) async fn tend(self) -> Result<(), Failure> {
+    async fn tend_run(&self) -> Result<(), Failure> {
         let drive = self.open().await?;
         let now = self.cloud.clock.now();
         let Some(mut run) = drive.wanted_run() else {

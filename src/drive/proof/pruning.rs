@@ -176,7 +176,7 @@ impl PruningGrounds {
         let holds = Facts::read(snapshot).as_ref() == Some(&self.snapshot)
             && reread.is_young()
             && match self.because {
-                PruningReason::Scratch => tags::is_scratch(&snapshot.tags),
+                PruningReason::Scratch => tags::is_disposable(&snapshot.tags),
                 PruningReason::Deleted => Leaving::read(&snapshot.tags) == Some(Leaving::Deleted),
                 _ => !self.by.is_empty() && all,
             };

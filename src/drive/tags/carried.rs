@@ -72,13 +72,13 @@ mod tests {
     use super::super::tests::keys_in_source;
     use super::super::{
         BASE, BLANK, DELETING, DISCARD, DISK, DRIVE, FORKED_FROM, FORMATTED, GENERATION, HOST_KEY,
-        KIND, NUMBER, OP, OWNER, RENAMING, SESSION, UNTIL, UUID,
+        KIND, NUMBER, OP, OWNER, RENAMING, SESSION, UNTIL, UUID, WORKER_OF,
     };
     use super::*;
 
     /// The keys that each thing has of its own: written by its creation or later, never copied from
     /// what it was made of. (The UUID is carried as what was read of it.) The last is of dry runs.
-    const OF_ONE_THING: [&str; 20] = [
+    const OF_ONE_THING: [&str; 21] = [
         BASE,
         BLANK,
         DELETING,
@@ -99,6 +99,7 @@ mod tests {
         UUID,
         concat!("xdrive:", "try"),
         concat!("xdrive:", "share"),
+        WORKER_OF,
     ];
 
     #[test]

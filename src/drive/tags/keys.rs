@@ -51,6 +51,10 @@ pub const DELETING: &str = "xdrive:deleting";
 /// is not the drive's own.
 pub const RENAMING: &str = "xdrive:renaming";
 
+/// On the snapshot that a worker begins with, and nowhere else: the drive that leads it. What is saved of
+/// such a drive is its user's.
+pub const WORKER_OF: &str = "xdrive:worker-of";
+
 /// On volumes and snapshots of a scratch drive, made for a test: its snapshots may be deleted with
 /// nothing in their place.
 pub const SCRATCH: &str = "xdrive:scratch";

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{
     BASE, BLANK, DISCARD, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, KIND, NUMBER, OP, OWNER,
-    SCRATCH, SESSION, SnapshotKind, SnapshotTags, UNTIL, UUID, Unreadable, VolumeTags,
+    SCRATCH, SESSION, SnapshotKind, SnapshotTags, UNTIL, UUID, Unreadable, VolumeTags, WORKER_OF,
     thrown_away_by,
 };
 use crate::ec2::Tags;
@@ -27,6 +27,19 @@ pub fn session(tags: &Tags) -> SessionId {
 #[must_use]
 pub fn is_scratch(tags: &Tags) -> bool {
     tags.contains_key(SCRATCH)
+}
+
+/// The drive that leads the worker which begins with this snapshot, if it is one's.
+#[must_use]
+pub fn worker_of(tags: &Tags) -> Option<DriveName> {
+    tags.get(WORKER_OF)?.parse().ok()
+}
+
+/// Whether a snapshot may be deleted with nothing in its place: what it has is made up, or is on another
+/// drive.
+#[must_use]
+pub fn is_disposable(tags: &Tags) -> bool {
+    is_scratch(tags) || worker_of(tags).is_some()
 }
 
 /// The owner; empty if there is no tag.

@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 
+use super::workers::WORKERS;
 use crate::ec2::Tags;
 use crate::host::container::CommandId;
 use crate::ids::ContainerName;
@@ -23,8 +24,8 @@ const NOTE: &str = "xdrive:run-note";
 /// When somebody last looked after it (RFC 3339); behind a space, when its user was notified that it waits.
 const TENDED: &str = "xdrive:run-tended";
 
-/// All of them: they travel together. No more: a resource has so many tags, and each of them is one.
-const FAMILY: [&str; 6] = [RUN, STATE, LAUNCH, UNTIL, NOTE, TENDED];
+/// All of them, and that of workers: they travel together. No more: a resource has so many tags, and each of them is one.
+const FAMILY: [&str; 7] = [RUN, STATE, LAUNCH, UNTIL, NOTE, TENDED, WORKERS];
 
 /// The most characters of a tag's value (EC2 user guide, *Tag restrictions*).
 const LONGEST: usize = 256;

@@ -70,4 +70,5 @@ mod two_laptops;
 mod variables;
 mod volume;
 mod wide;
+mod workers;
 mod wrong;

@@ -90,9 +90,7 @@ fn a_run_waits_while_ec2_refuses_an_instance_and_says_since_when_and_why() {
             },
         );
         let waits = site.run(&["tend", "--once"]);
-        waits
-            .is(75)
-            .reports("demo: the run waits, for 1 min at least");
+        waits.is(75).reports("demo waits, for 1 min at least");
         site.run(&["ps", "demo"])
             .is(0)
             .prints(&format!("  {id}  waits since 20"));

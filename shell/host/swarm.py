@@ -1,0 +1,81 @@
+"""What docker's own client cannot do for a host in the network of a drive and its workers.
+
+    swarm.py join OWN LEADER                    the token on standard input
+    swarm.py stay LEADER PORT SECONDS SCRIPTS
+
+`join` has dockerd come to the swarm of LEADER (ADDRESS:PORT), as which it is reached at OWN: docker's client
+takes the token as an argument, where every process of the machine reads it. `stay` looks whether LEADER
+answers. After so many SECONDS without it `SCRIPTS/swarm end` closes this host.
+"""
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+
+SOCKET = "/var/run/docker.sock"
+# dockerd itself waits 20 seconds, and goes on in the background.
+ANSWER = 60
+# A worker's look at its leader.
+EVERY = 5
+
+
+class Docker(http.client.HTTPConnection):
+    """An HTTP connection to dockerd's socket."""
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ANSWER)
+        self.sock.connect(SOCKET)
+
+
+def join(own, leader):
+    order = {
+        "ListenAddr": own,
+        "AdvertiseAddr": own,
+        "RemoteAddrs": [leader],
+        "JoinToken": sys.stdin.readline().strip(),
+    }
+    docker = Docker("docker")
+    try:
+        docker.request("POST", "/swarm/join", json.dumps(order), {"Content-Type": "application/json"})
+        answer = docker.getresponse()
+        words = answer.read(4096).decode(errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        sys.exit(f"dockerd does not answer: {error}")
+    if answer.status != 200:
+        sys.exit(words.strip())
+
+
+def answers(leader, port):
+    try:
+        socket.create_connection((leader, port), EVERY).close()
+    except OSError:
+        return False
+    return True
+
+
+def stay(leader, port, alone, scripts):
+    # The clock that goes on while a machine sleeps.
+    last = time.clock_gettime(time.CLOCK_BOOTTIME)
+    while True:
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if answers(leader, port):
+            last = now
+        elif now - last >= alone:
+            print(f"no leader at {leader} for {alone} seconds", flush=True)
+            sys.exit(subprocess.run(["sh", f"{scripts}/swarm", "end"], check=False).returncode)
+        time.sleep(EVERY)
+
+
+def main(verb, *words):
+    if verb == "join":
+        join(*words)
+    else:
+        leader, port, alone, scripts = words
+        stay(leader, int(port), int(alone), scripts)
+
+
+main(*sys.argv[1:])
