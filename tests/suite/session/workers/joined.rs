@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use harness::{eventually_within, image_with};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::session::json::document;
@@ -49,20 +50,17 @@ fn up(site: &Site) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The process 1 of an instance.
-fn init(site: &Site, instance: &str) -> String {
-    let file = site
-        .dir()
-        .join("instances")
-        .join(instance)
-        .join("init.json");
+/// A process of an instance, by the file that has its record.
+fn process(site: &Site, instance: &str, file: &str) -> i32 {
+    let file = site.dir().join("instances").join(instance).join(file);
     let record: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-    record["pid"].to_string()
+    record["pid"].as_i64().unwrap().try_into().unwrap()
 }
 
 fn on(site: &Site, instance: &str, script: &str) -> String {
     let mut command = Command::new("nsenter");
-    command.args(["-t", &init(site, instance), "-a", "sh", "-c", script]);
+    let init = process(site, instance, "init.json").to_string();
+    command.args(["-t", &init, "-a", "sh", "-c", script]);
     let ran = command.output().unwrap();
     String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned()
 }
@@ -162,6 +160,9 @@ fn workers_find_their_leader_are_kept_at_their_number_and_leave_nothing() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn workers_come_to_a_leader_that_was_taken_and_is_tended() {
     let site = site();
+    // With no more rights than `policy` prints.
+    let policy = site.run(&["policy"]).is(0).stdout.clone();
+    site.allow(&policy, "arn:aws:iam::000000000000:user/local", "");
     let run = ["run", "demo", "-d", "--restart", "--fallback", "none", "--"];
     site.run(&[&run[..], &["sleep", "3600"]].concat()).is(0);
     begin(&site, "2").is(0);
@@ -212,7 +213,11 @@ fn a_worker_ends_with_its_command_and_without_its_leader() {
         .unwrap_or_else(|| panic!("{unit}"));
     let address = words.split(' ').next().unwrap();
     assert!(words.starts_with(&format!("{address} 2377 600 ")), "{unit}");
-    site.run(&["stop", "demo"]).is(0);
+    // A power cut.
+    let leader = site.instance("demo");
+    assert!(on(&site, &leader, TRACES).contains("docker-state.json"));
+    let supervisor = Pid::from_raw(process(&site, &leader, "supervisor.json"));
+    kill_process(supervisor.unwrap(), Signal::KILL).unwrap();
     // As it waits, but for three seconds.
     let stay = format!("cd /var/lib/xdrive/scripts/* && python3 swarm.py stay {address} 2377 3 .");
     let said = on(&site, &worker, &stay);
@@ -222,4 +227,9 @@ fn a_worker_ends_with_its_command_and_without_its_leader() {
     site.run(&["workers", "demo", "0"])
         .is(0)
         .reports("demo.w1 has ended");
+    // What was left of the network keeps no container from starting.
+    let run = ["run", "demo", "-d", "--no-jupyter", "--", "sleep", "3600"];
+    site.run(&run).is(0);
+    assert_eq!(on(&site, &site.instance("demo"), TRACES), "");
+    site.run(&["stop", "demo"]).is(0);
 }
