@@ -38,7 +38,7 @@ pub use settings::{OWN_MOST, Settings};
 pub use throwaway::{DISCARD, throwaway, thrown_away_by};
 pub use types::{Identity, SnapshotKind, SnapshotTags, Unreadable, VolumeTags};
 pub use wanted::{RunState, RunTags, WantedRun, run_over, run_tended, run_waits};
-pub use workers::{WantedWorkers, names_workers};
+pub use workers::{MOST_WORKERS, WantedWorkers, names_workers};
 pub use write::{
     arch, claim, common, formatted, group, identified, image, instance, lease, of_kind,
     own_host_key, raised, renamed, root, snapshot, volume,

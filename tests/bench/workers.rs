@@ -113,7 +113,9 @@ async fn measure(top: &Path, program: &Program, rounds: usize) -> anyhow::Result
     succeeded(program.command().args(["stop", "demo"]).output().await?)?;
     println!("\nmedians of {rounds} rounds (lowest to highest)\n");
     print!("{:<28}", "workers");
-    NUMBERS.iter().for_each(|number| print!(" {number:>24}"));
+    for number in NUMBERS {
+        print!(" {number:>24}");
+    }
     println!();
     row("all have joined, s", &all, |it| vec![it.all.as_secs_f64()]);
     for (_, step) in STEPS {
@@ -179,10 +181,10 @@ async fn join(program: &Program, number: usize) -> anyhow::Result<Joined> {
         "{PATH} exec python3 -m distributed.cli.dask_worker tcp://leader:8786 \
                           --nthreads 1 --no-dashboard"
     );
-    let began = Instant::now();
+    let since = Instant::now();
     let words = ["workers", "demo", &count, "--", "sh", "-c", &worker];
     let begun = succeeded(program.command().args(words).output().await?)?;
-    let all = began.elapsed();
+    let all = since.elapsed();
     let compute = format!("{PATH} exec python3 -c \"$0\" {count}");
     let words = [
         "connect",

@@ -6,11 +6,9 @@ use anyhow::anyhow;
 
 use crate::commands::flags::Launch;
 use crate::config::{Config, quantity};
+use crate::drive::tags::MOST_WORKERS;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-
-/// The most workers of a drive: those of a class, each on an instance of its own.
-const MOST: i64 = 200;
 
 /// `xdrive workers`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +20,7 @@ pub struct Args {
     /// How many there are to be; 0 ends them all. Without it they are listed.
     ///
     /// Workers up to N that are there stay, and others are ended.
-    #[arg(value_name = "N", value_parser = clap::value_parser!(u16).range(0..=MOST))]
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_WORKERS)))]
     pub number: Option<u16>,
 
     /// How long CMD may take, such as 24h or 3d [default: 24h].

@@ -11,6 +11,7 @@ use super::super::{Context, connect, whole};
 use super::args::Args;
 use crate::cloud::Cloud;
 use crate::config::launch::{Fallback, LaunchOptions};
+use crate::config::quantity::LONGEST_RUN;
 use crate::config::{Config, Options, Paths, Places, Reach};
 use crate::drive::tags::WantedWorkers;
 use crate::failure::{Exit, Failure};
@@ -134,6 +135,8 @@ impl Workers {
         options.reach = reach;
         for_worker(&mut options);
         let limit = Duration::try_from(known.until.duration_since(now)).unwrap_or_default();
+        // Whoever may tag may have written it.
+        let limit = limit.min(LONGEST_RUN);
         Ok(Self {
             request: Request {
                 yes: true,

@@ -270,12 +270,14 @@ pub(super) fn keys_in_source() -> BTreeSet<String> {
 
 #[test]
 fn the_accounts_own_tags_and_all_of_xdrives_are_no_more_than_a_resource_may_have() {
-    // Of instances, root disks, dry runs and shares alone; of snapshots, and of volumes.
+    // Of instances, root disks, dry runs and shares alone, and of what a worker begins with, which has nothing
+    // of a run; of snapshots, and of volumes.
     let tried = concat!("xdrive:", "try");
-    let elsewhere = [HOST_KEY, UNTIL, DISK, tried, concat!("xdrive:", "share")];
+    let share = concat!("xdrive:", "share");
+    let elsewhere = [HOST_KEY, UNTIL, DISK, tried, share, WORKER_OF];
     for others in [
         &[KIND, OP, NUMBER, DELETING, RENAMING][..],
-        &[BASE, BLANK, FORMATTED],
+        &[BASE, BLANK, FORMATTED, DISCARD],
     ] {
         let mut keys = keys_in_source();
         keys.retain(|key| !elsewhere.contains(&key.as_str()) && !others.contains(&key.as_str()));

@@ -10,6 +10,10 @@ use crate::ids::{Generation, InstanceId};
 /// A [`WantedWorkers`] in words, or nothing once they are not wanted any more.
 pub(super) const WORKERS: &str = "xdrive:workers";
 
+/// The most workers of a drive: those of a class, each on an instance of its own. Nobody else's tag launches
+/// more.
+pub const MOST_WORKERS: u16 = 200;
+
 /// The workers that a drive is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WantedWorkers {
@@ -52,7 +56,11 @@ impl WantedWorkers {
         let mut words = tags.get(WORKERS)?.splitn(6, ' ');
         Some(Self {
             order: CommandId::parse(words.next()?)?,
-            count: words.next()?.parse().ok()?,
+            count: words
+                .next()?
+                .parse()
+                .ok()
+                .filter(|it| *it <= MOST_WORKERS)?,
             until: words.next()?.parse().ok()?,
             generation: words.next()?.parse().ok()?,
             leader: words.next()?.parse().ok()?,
@@ -125,6 +133,7 @@ mod tests {
             "3",
             "../x 3 2026-11-29T12:00:00Z 41 i-0abc",
             &value.replace(" 3 ", " -3 "),
+            &value.replace(" 3 ", " 201 "),
         ] {
             let tags = Tags::from([(WORKERS.to_owned(), value.to_owned())]);
             assert_eq!(WantedWorkers::read(&tags), None, "{value}");
