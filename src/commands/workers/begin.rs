@@ -35,7 +35,6 @@ pub(super) struct Workers {
     limit: Duration,
     /// The workers as the leader's tags have them, if these are those.
     known: Option<WantedWorkers>,
-    yes: bool,
 }
 
 /// The numbers of the workers.
@@ -102,14 +101,21 @@ impl Workers {
             request.check(&context.which(paths)?.command(paths))?;
         }
         for_worker(&mut request.options);
-        request.yes = true;
+        request.yes = context.yes;
+        if !context.yes {
+            // Nobody is asked once for each.
+            request
+                .options
+                .launch
+                .fallback
+                .get_or_insert(Fallback::None);
+        }
         request.task = run_for(limit);
         Ok(Self {
             request,
             count,
             limit,
             known: None,
-            yes: context.yes,
         })
     }
 
@@ -139,7 +145,6 @@ impl Workers {
         let limit = limit.min(LONGEST_RUN);
         Ok(Self {
             request: Request {
-                yes: true,
                 task: run_for(limit),
                 criu: paths.criu.clone(),
                 ..Request::new(leader, options)
@@ -147,7 +152,6 @@ impl Workers {
             count: known.count,
             limit,
             known: Some(known),
-            yes: false,
         })
     }
 
@@ -309,7 +313,7 @@ impl Shared {
         Opening {
             is_one_of_many: true,
             shared: self.cloud.acts_for_another(),
-            yes: self.workers.yes,
+            yes: self.workers.request.yes,
             ..Opening::new(whole(name))
         }
     }
