@@ -16,8 +16,10 @@ import sys
 import time
 
 SOCKET = "/var/run/docker.sock"
-# dockerd itself waits 20 seconds, and goes on in the background.
+# dockerd itself waits 20 seconds, says so, and goes on in the background.
+GOES_ON = "continue in the background"
 ANSWER = 60
+MOST = 1 << 20
 # A worker's look at its leader.
 EVERY = 5
 
@@ -38,15 +40,28 @@ def join(own, leader):
         "RemoteAddrs": [leader],
         "JoinToken": sys.stdin.readline().strip(),
     }
+    status, words = ask("POST", "/swarm/join", json.dumps(order))
+    end = time.monotonic() + ANSWER
+    while GOES_ON in words and time.monotonic() < end:
+        time.sleep(0.5)
+        _, info = ask("GET", "/info")
+        if json.loads(info)["Swarm"]["LocalNodeState"] == "active":
+            return
+    if status != 200:
+        sys.exit(words.strip())
+
+
+def ask(method, path, body=None):
+    """The status and the text of dockerd's answer."""
     docker = Docker("docker")
     try:
-        docker.request("POST", "/swarm/join", json.dumps(order), {"Content-Type": "application/json"})
+        docker.request(method, path, body, {"Content-Type": "application/json"})
         answer = docker.getresponse()
-        words = answer.read(4096).decode(errors="replace")
+        return answer.status, answer.read(MOST).decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
         sys.exit(f"dockerd does not answer: {error}")
-    if answer.status != 200:
-        sys.exit(words.strip())
+    finally:
+        docker.close()
 
 
 def answers(leader, port):

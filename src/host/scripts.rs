@@ -78,7 +78,8 @@ pub struct LoadedImage {
 /// A request to run a container of the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerOrder {
-    /// The drive's name, which is the host name of its main container.
+    /// The drive's name, which is the host name of its main container, with `-` for dots: what follows one
+    /// would be a domain there.
     pub drive: DriveName,
     /// The container's name, and its host name; none for the main one.
     pub named: Option<ContainerName>,

@@ -6,7 +6,7 @@ use crate::drive::reconcile::is_left;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings, SnapshotTags, VolumeTags};
 use crate::ec2::{GibiBytes, Instance, Snapshot, SnapshotState, Tags, Volume};
-use crate::ids::Generation;
+use crate::ids::{DriveName, Generation};
 
 /// The facts about a drive before the loop begins.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +74,12 @@ impl DriveFacts {
     /// Whether the drive has no part at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.host.is_none() && self.volumes.is_empty() && self.snapshots.is_empty()
+    }
+
+    /// The drive that leads this one, if it is a worker of which nothing is saved.
+    pub(crate) fn leader(&self) -> Option<DriveName> {
+        let (_, newest) = self.newest_readable(None)?;
+        tags::worker_of(&newest.tags)
     }
 
     /// The drive's volumes that are there, without root disks.

@@ -56,11 +56,7 @@ impl Session {
 
     /// Refuses a drive that is up as somebody's worker: nobody joins its session.
     pub(super) fn refuse_worker(&self, found: &DriveFacts) -> Result<(), Failure> {
-        let of = found
-            .snapshots
-            .iter()
-            .find_map(|it| tags::worker_of(&it.tags));
-        let (Some(of), Some(host)) = (of, &found.host) else {
+        let (Some(of), Some(host)) = (found.leader(), &found.host) else {
             return Ok(());
         };
         if tags::thrown_away_by(&host.tags).is_none() {

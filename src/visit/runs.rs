@@ -102,6 +102,14 @@ pub(super) async fn runs_asleep(
     drive: &mut Drive,
     sleeping: &Sleeping,
 ) -> Result<(Vec<Run>, Asleep), Failure> {
+    if let Some(leader) = drive.facts.leader() {
+        let error = anyhow!(
+            "nothing of what ran on {}, a worker of {leader}, is kept",
+            drive.name
+        );
+        let hint = "what it prints is there to see while it is up";
+        return Err(Failure::new(Exit::Unavailable, error).hint(hint));
+    }
     let asleep = Asleep::new(drive.cloud.ec2.clone(), &sleeping.snapshot, &drive.place());
     let runs = or_interrupted(&mut drive.signals, &drive.report, asleep.runs()).await?;
     match runs {

@@ -168,6 +168,12 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
         // A snapshot has what the list said of its volume, which may be older.
         drive.mark_over(&run.id, RunState::Stopped, None).await;
     }
+    if let (Some(leader), Outcome::Saved { .. }) = (visit.drive.facts.leader(), &outcome) {
+        let name = &visit.drive.name;
+        let words = format!("{name} has ended: a worker of {leader}, of which nothing is kept");
+        visit.drive.report.print(&words);
+        return ending.code();
+    }
     let unfrozen = (manner == Manner::Freeze)
         .then(|| not_frozen(&mut visit))
         .flatten();

@@ -334,7 +334,7 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names.len(), 14, "{list}");
+    assert_eq!(names.len(), 15, "{list}");
     let pages = site.path("pages");
     let written = site
         .words(&["man", "--dir", pages.to_str().unwrap()])

@@ -19,7 +19,7 @@ const SERVE: &str = "echo worker $XDRIVE_WORKER of $XDRIVE_WORKERS at $XDRIVE_LE
 
 /// The leader's: it asks each for its name until all have answered.
 const ASK: &str = "for w in w1 w2; do until busybox wget -q -O - http://$w:8000/index.html; do \
-                   sleep 0.2; done; done; getent hosts leader w1 demo.w2 >/dev/null && echo named";
+                   sleep 0.2; done; done; getent hosts leader w1 demo-w2 >/dev/null && echo named";
 
 /// A site whose drive is saved, and has programs for a network.
 fn site() -> Site {
@@ -87,6 +87,15 @@ fn workers_find_their_leader_are_kept_at_their_number_and_leave_nothing() {
     assert_eq!(asked.is(0).stdout, "w1\nw2\nnamed\n");
     let logs = site.run(&["logs", "demo.w2"]);
     assert_eq!(logs.is(0).stdout, "worker 2 of 2 at leader\nsaved\n");
+    // Nor does a worker take its leader's name for its own.
+    let own = "docker exec xdrive-demo.w1 getent hosts demo leader";
+    let named = on(&site, &first[0].1, own);
+    let addresses: Vec<&str> = named
+        .lines()
+        .filter_map(|it| it.split(' ').next())
+        .collect();
+    assert_eq!(addresses.len(), 2, "{named}");
+    assert_eq!(addresses[0], addresses[1], "{named}");
     site.run(&["connect", "demo.w1", "--", "true"])
         .is(75)
         .reports("demo.w1 is up as a worker of demo");
@@ -203,6 +212,9 @@ fn a_worker_ends_with_its_command_and_without_its_leader() {
     site.run(&["workers", "demo"])
         .is(0)
         .prints("w1  demo.w1  gone");
+    site.run(&["logs", "demo.w1"])
+        .is(69)
+        .reports("nothing of what ran on demo.w1, a worker of demo, is kept");
 
     begin(&site, "1").is(0);
     let worker = up(&site)[0].1.clone();
