@@ -146,16 +146,22 @@ fn become_many(args: Args, number: u16, paths: &Paths, context: &Context) -> Res
         let drive = Drive::open(opening, cloud.clone()).await?;
         let known = known::find(&cloud, &leader).await?;
         let numbers = numbers(&known, number);
+        let all = all.like_before(&drive, paths).await?;
         if is_dry_run {
             return foresee::foresee(&drive, &all.request, numbers.missing.len(), json).await;
         }
+        if !numbers.missing.is_empty() && !all.has_command() {
+            let (count, xdrive) = (numbers.missing.len(), &cloud.command);
+            let error = anyhow!("there is no command for {count} workers of {leader}");
+            let hint = format!("{xdrive} workers {leader} {number} -- CMD… begins them");
+            return Err(Failure::new(Exit::Usage, error).hint(hint));
+        }
         let visitor = visitor(paths, all.request.options.reach.clone())?;
-        let all = all.like_before(&drive, &numbers, paths)?;
         let beyond = known.into_iter().filter(|worker| worker.number > number);
-        let beyond = beyond.map(|worker| worker.drive).collect();
+        let beyond: Vec<DriveName> = beyond.map(|worker| worker.drive).collect();
         let work = async {
-            if number == 0 {
-                // First: who tends it would begin others.
+            if !beyond.is_empty() || number == 0 {
+                // First: who tends it would begin them again.
                 drive.mark_no_workers().await?;
             }
             end_all(beyond, &cloud, &visitor).await?;
@@ -180,7 +186,7 @@ fn numbers(known: &[Known], most: u16) -> Numbers {
 }
 
 /// Has the workers that the tags of a drive want in the network of its instance, if that is up and they are
-/// not: those that are lost are begun again.
+/// not: those that EC2 took are begun again.
 pub(crate) async fn keep(
     leader: DriveName,
     cloud: &Cloud,
@@ -193,10 +199,11 @@ pub(crate) async fn keep(
         ..Opening::new(super::whole(leader.clone()))
     };
     let drive = Drive::open(opening, cloud.clone()).await?;
-    let generation = drive.facts.newest_part().map(|(generation, _)| generation);
-    let (Some(wanted), Some(host), Some(generation)) =
-        (drive.wanted_workers(), &drive.facts.host, generation)
-    else {
+    let newest = drive.facts.newest_part();
+    let (Some(host), Some((generation, _))) = (&drive.facts.host, newest) else {
+        return Ok(());
+    };
+    let Some(wanted) = drive.wanted_workers(host).await? else {
         return Ok(());
     };
     let now = cloud.clock.now();
@@ -206,11 +213,13 @@ pub(crate) async fn keep(
     }
     let known = known::find(cloud, &leader).await?;
     let mut numbers = numbers(&known, wanted.count);
-    for worker in known.iter().filter(|worker| worker.host.is_none()) {
-        if worker.has_ended(cloud).await? {
-            numbers.missing.retain(|number| *number != worker.number);
+    let mut taken = Vec::new();
+    for worker in &known {
+        if worker.was_taken(cloud).await? {
+            taken.push(worker.number);
         }
     }
+    numbers.missing.retain(|number| taken.contains(number));
     if numbers.missing.is_empty() && wanted.leader == host.id {
         return Ok(());
     }

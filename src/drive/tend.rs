@@ -54,7 +54,14 @@ pub fn wanted<'a>(
 #[must_use]
 pub fn leaders(volumes: &[Volume], now: Timestamp) -> BTreeMap<DriveName, &str> {
     let left = volumes.iter().filter(|volume| is_left(volume));
-    let leads = |tags: &Tags| WantedWorkers::read(tags).is_some_and(|it| it.until > now);
+    let leads = |tags: &Tags| {
+        let workers = WantedWorkers::read(tags);
+        let generation = tags.get(tags::GENERATION).and_then(|it| it.parse().ok());
+        let run = WantedRun::read(tags).is_some_and(|run| run.state == RunState::Wanted);
+        let keeps =
+            |workers: WantedWorkers| keeps_workers(&workers, generation?, run, now).then_some(());
+        workers.and_then(keeps).is_some()
+    };
     left.filter(|volume| leads(&volume.tags))
         .filter_map(|volume| Some((tags::drive(&volume.tags)?, tags::owner(&volume.tags))))
         .collect()

@@ -26,9 +26,14 @@ impl Drive {
         WantedRun::read(self.facts.newest_part()?.1)
     }
 
-    /// The workers that the drive is to have, as its newest part has it.
-    pub(crate) fn wanted_workers(&self) -> Option<WantedWorkers> {
-        WantedWorkers::read(self.facts.newest_part()?.1)
+    /// The workers that the drive is to have while it is on `host`, as its volume there has it: no checkpoint
+    /// is asked, which may be older.
+    pub(crate) async fn wanted_workers(
+        &self,
+        host: &Instance,
+    ) -> Result<Option<WantedWorkers>, ec2::Error> {
+        let volume = self.mounted_volume(host).await?;
+        Ok(volume.and_then(|volume| WantedWorkers::read(&volume.tags)))
     }
 
     /// Notes which workers the drive is to have: on the volume that is mounted on `host`.
@@ -41,10 +46,9 @@ impl Drive {
             let error = anyhow!("the launch options of workers do not fit one tag");
             Failure::new(Exit::Usage, error)
         })?;
-        if let Some(volume) = self.mounted_volume(host).await? {
-            self.cloud.ec2.tag(volume.id.as_str(), &tags).await?;
-        }
-        Ok(())
+        let volume = self.mounted_volume(host).await?;
+        let volume = volume.ok_or_else(|| anyhow!("no volume of {} is mounted", self.name))?;
+        Ok(self.cloud.ec2.tag(volume.id.as_str(), &tags).await?)
     }
 
     /// Notes that the drive is to have no workers any more, on all of its parts that say otherwise.

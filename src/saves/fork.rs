@@ -20,20 +20,29 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// The copy that a worker begins with, on the drive of `opening`; one that is there stays.
-    pub(crate) async fn begin_worker(&self, opening: Opening, cloud: Cloud) -> Result<(), Failure> {
+    /// The copy that a worker begins with, on the drive of `opening`. `false` if a former worker has left
+    /// another one there, which has to go first.
+    pub(crate) async fn begin_worker(
+        &self,
+        opening: Opening,
+        cloud: Cloud,
+    ) -> Result<bool, Failure> {
         let mut drive = Drive::open(opening, cloud).await?;
-        let is_there = |it: &Snapshot| tags::worker_of(&it.tags).as_ref() == Some(&self.of.name);
+        let of = self.of.to_string();
         let snapshots = &drive.facts.snapshots;
-        if !snapshots.is_empty() && snapshots.iter().all(is_there) {
-            return Ok(());
+        let is_workers = |it: &Snapshot| tags::worker_of(&it.tags).as_ref() == Some(&self.of.name);
+        let is_same = |it: &Snapshot| {
+            it.state == SnapshotState::Completed && tags::forked_from(&it.tags) == Some(&of)
+        };
+        if !snapshots.is_empty() && snapshots.iter().all(is_workers) {
+            return Ok(snapshots.iter().all(is_same));
         }
         let mut order = self.order.clone();
         let leader = self.of.name.to_string();
         order.tags.insert(tags::WORKER_OF.to_owned(), leader);
-        demand_new(&drive, &order, &self.of.to_string())?;
+        demand_new(&drive, &order, &of)?;
         match copy(&mut drive, order).await?.asked {
-            None => Ok(()),
+            None => Ok(true),
             Some(end) => Err(Failure::new(Exit::from(end), anyhow!("interrupted"))),
         }
     }

@@ -10,8 +10,10 @@ use crate::drive::tags::WantedWorkers;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
+use crate::host::facts::ScriptError;
 use crate::host::scripts::{JoinToken, Joining};
 use crate::host::tries::TriedCommand;
+use crate::ids::Generation;
 use crate::opener::{Drive, no_order, or_interrupted};
 
 /// A drive that is up, to whose network workers come.
@@ -20,6 +22,8 @@ pub(crate) struct Leader {
     live: Live,
     /// The address of its host in its VPC.
     address: IpAddr,
+    /// The drive's generation there.
+    pub(crate) generation: Generation,
 }
 
 impl Leader {
@@ -37,6 +41,7 @@ impl Leader {
             .private
             .filter(IpAddr::is_ipv4)
             .ok_or_else(|| anyhow!("{} has no private address", instance.id.drive_label(&name)))?;
+        let generation = drive.facts.newest_part().map(|(generation, _)| generation);
         let mut visit = Visit::new(drive, visitor, false)?;
         let hosts = visit.reconciler.hosts();
         let live = reach_live(&mut visit.drive, hosts, Some(instance)).await?;
@@ -44,6 +49,7 @@ impl Leader {
             visit,
             live,
             address,
+            generation: generation.unwrap_or(Generation::EMPTY),
         })
     }
 
@@ -61,6 +67,17 @@ impl Leader {
         let kept = self.live.host.keep_order(&wanted.order, order).await;
         kept.map_err(anyhow::Error::new)?;
         self.mark(wanted).await
+    }
+
+    /// The workers that are wanted now.
+    pub(crate) async fn wanted(&self) -> Result<Option<WantedWorkers>, Failure> {
+        let drive = &self.visit.drive;
+        Ok(drive.wanted_workers(&self.live.instance).await?)
+    }
+
+    /// Notes that none are wanted.
+    pub(crate) async fn mark_none(&self) -> Result<(), Failure> {
+        Ok(self.visit.drive.mark_no_workers().await?)
     }
 
     /// Notes which workers are wanted.
@@ -107,13 +124,14 @@ pub(crate) struct Network {
     pub(crate) token: JoinToken,
 }
 
-/// Has the host of this worker, which is up, in the network as `alias`, unless it is.
+/// Has the host of this worker, which is up, in the network as `alias`, unless it is. Returns why it cannot
+/// come, if its host says so.
 pub(crate) async fn come_again(
     drive: Drive,
     visitor: Visitor,
     network: &Network,
     alias: &str,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     let mut visit = Visit::new(drive, visitor, false)?;
     let (drive, hosts) = (&mut visit.drive, visit.reconciler.hosts());
     let instance = drive.facts.host.clone();
@@ -126,6 +144,9 @@ pub(crate) async fn come_again(
         alias,
         token: &network.token,
     });
-    let joined = or_interrupted(&mut drive.signals, &drive.report, joining).await?;
-    Ok(joined.map_err(anyhow::Error::new)?)
+    match or_interrupted(&mut drive.signals, &drive.report, joining).await? {
+        Ok(()) => Ok(None),
+        Err(error @ ScriptError::Failed { .. }) => Ok(Some(error.to_string())),
+        Err(error) => Err(anyhow::Error::new(error).into()),
+    }
 }

@@ -15,7 +15,7 @@ use crate::config::quantity::LONGEST_RUN;
 use crate::config::{Config, Options, Paths, Places, Reach};
 use crate::drive::tags::WantedWorkers;
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, DriveIn, DriveName, Generation};
+use crate::ids::{DriveAt, DriveIn, DriveName};
 use crate::launch::workers;
 use crate::opener::{Drive, Opening};
 use crate::saves::{self, Found};
@@ -35,6 +35,8 @@ pub(super) struct Workers {
     limit: Duration,
     /// The workers as the leader's tags have them, if these are those.
     known: Option<WantedWorkers>,
+    /// Whether they are begun because the tags say so, and not because somebody does.
+    is_tended: bool,
 }
 
 /// The numbers of the workers.
@@ -116,6 +118,7 @@ impl Workers {
             count,
             limit,
             known: None,
+            is_tended: false,
         })
     }
 
@@ -152,39 +155,39 @@ impl Workers {
             count: known.count,
             limit,
             known: Some(known),
+            is_tended: true,
         })
     }
 
-    /// These workers; where no command was typed, with what the tags of `leader` want. Fails if that is nothing, and
-    /// some are missing.
-    pub(super) fn like_before(
-        self,
-        leader: &Drive,
-        numbers: &Numbers,
-        paths: &Paths,
-    ) -> Result<Self, Failure> {
-        let now = leader.cloud.clock.now();
-        let wanted = leader.wanted_workers().filter(|wanted| wanted.until > now);
-        let newest = leader.facts.newest_part();
-        match (wanted, newest) {
-            _ if !self.request.command.is_empty() => Ok(self),
-            (Some(wanted), Some((generation, _))) => {
-                let known = WantedWorkers {
-                    count: self.count,
-                    generation,
-                    ..wanted
-                };
-                let reach = self.request.options.reach.clone();
-                Self::again(leader.name.clone(), known, now, reach, paths)
-            }
-            _ if numbers.missing.is_empty() => Ok(self),
-            _ => {
-                let (name, count, xdrive) = (&leader.name, self.count, &leader.cloud.command);
-                let error = anyhow!("there is no command for {count} workers of {name}");
-                let hint = format!("{xdrive} workers {name} {count} -- CMD… begins them");
-                Err(Failure::new(Exit::Usage, error).hint(hint))
-            }
+    /// These workers; where no command was typed, as many of those that the tags of `leader` want, if it wants
+    /// any.
+    pub(super) async fn like_before(self, leader: &Drive, paths: &Paths) -> Result<Self, Failure> {
+        let Some(host) = &leader.facts.host else {
+            return Ok(self);
+        };
+        if !self.request.command.is_empty() {
+            return Ok(self);
         }
+        let now = leader.cloud.clock.now();
+        let wanted = leader.wanted_workers(host).await?;
+        let Some(wanted) = wanted.filter(|wanted| wanted.until > now) else {
+            return Ok(self);
+        };
+        let known = WantedWorkers {
+            count: self.count,
+            ..wanted
+        };
+        let reach = self.request.options.reach.clone();
+        let again = Self::again(leader.name.clone(), known, now, reach, paths)?;
+        Ok(Self {
+            is_tended: false,
+            ..again
+        })
+    }
+
+    /// Whether it is known what they run.
+    pub(super) fn has_command(&self) -> bool {
+        !self.request.command.is_empty() || self.known.is_some()
     }
 
     /// Has the workers of these `numbers` in the network of `drive`, which is up: those that are up come to
@@ -201,11 +204,10 @@ impl Workers {
             drive.report.clone(),
         );
         let (owner, found) = (cloud.ec2.owner().await?, saves::find(&drive, None)?);
-        let generation = drive.facts.newest_part().map(|(generation, _)| generation);
         let mut leader = Leader::reach(drive, visitor.clone()).await?;
-        let generation = generation.unwrap_or(Generation::EMPTY);
-        let now = cloud.clock.now();
-        self.settle(&leader, generation, now).await?;
+        if !self.settle(&leader).await? {
+            return Ok(0);
+        }
         workers::connect_hosts(&cloud.ec2, leader.instance(), &owner).await?;
         let network = leader.lead().await?;
         let count = self.count;
@@ -235,6 +237,12 @@ impl Workers {
             }
         }
         leader.seal().await?;
+        if last.is_none() {
+            shared
+                .workers
+                .mark(&leader, shared.cloud.clock.now())
+                .await?;
+        }
         let xdrive = &shared.cloud.command;
         report.print(&format!(
             "{there} of {count} are there; {xdrive} workers {name}  lists them, {xdrive} workers {name} 0  \
@@ -248,21 +256,29 @@ impl Workers {
         }
     }
 
-    /// Has the leader's drive and tags say which workers are wanted, and what they run; or takes that from
-    /// there.
-    async fn settle(
-        &mut self,
-        leader: &Leader,
-        generation: Generation,
-        now: Timestamp,
-    ) -> Result<(), Failure> {
-        let (request, host) = (&mut self.request, leader.instance().id.clone());
+    /// Finds what they run, and has nobody else begin them meanwhile. Whether they are still wanted: who ends
+    /// them while a tender comes to this says so in the tags first.
+    async fn settle(&mut self, leader: &Leader) -> Result<bool, Failure> {
         if let Some(known) = &self.known {
             let order = leader.order(&known.order).await?;
-            request.options.launch.notice = Some(order.notice());
-            request.command = order.words;
+            self.request.options.launch.notice = Some(order.notice());
+            self.request.command = order.words;
+            if self.is_tended {
+                let wanted = leader.wanted().await?;
+                return Ok(wanted.as_ref() == Some(known));
+            }
+        }
+        leader.mark_none().await?;
+        Ok(true)
+    }
+
+    /// Has the leader's drive and tags say which workers are wanted, and what they run.
+    async fn mark(&self, leader: &Leader, now: Timestamp) -> Result<(), Failure> {
+        let (request, host) = (&self.request, leader.instance().id.clone());
+        if let Some(known) = &self.known {
             let wanted = WantedWorkers {
                 leader: host,
+                generation: leader.generation,
                 ..known.clone()
             };
             return leader.mark(&wanted).await;
@@ -273,7 +289,8 @@ impl Workers {
         }
         let until = now.saturating_add(self.limit).unwrap_or(Timestamp::MAX);
         let launch = request.options.launch.to_string();
-        let wanted = WantedWorkers::new(self.count, until, (generation, host), launch);
+        let place = (leader.generation, host);
+        let wanted = WantedWorkers::new(self.count, until, place, launch);
         let wanted = wanted.map_err(anyhow::Error::from)?;
         leader.keep(&request.order(), &wanted).await
     }
@@ -324,7 +341,11 @@ impl Shared {
         let leader = &request.drive;
         let name = leader.worker(number);
         let (opening, cloud) = (self.opening(name.clone()), self.cloud.clone());
-        self.found.begin_worker(opening, cloud.clone()).await?;
+        if !self.found.begin_worker(opening, cloud.clone()).await? {
+            self.end(name.clone()).await?;
+            let opening = self.opening(name.clone());
+            self.found.begin_worker(opening, cloud.clone()).await?;
+        }
         let worker = Worker {
             of: leader.clone(),
             leader: self.network.leader,
@@ -340,6 +361,18 @@ impl Shared {
         session::connect(request, cloud, self.visitor.key.clone()).await
     }
 
+    /// Ends a worker, with what it began with.
+    async fn end(&self, name: DriveName) -> Result<(), Failure> {
+        let (opening, visitor) = (self.opening(name.clone()), self.visitor.clone());
+        let ending = visit::end_scratch(opening, Disposable::Worker, &self.cloud, visitor);
+        let left = ending.await?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let error = anyhow!("of {name} there is still {}", left.join(", "));
+        Err(Failure::new(Exit::TryAgain, error))
+    }
+
     /// Has the worker of this number, which is up, in the network. One that cannot come is ended, and begun
     /// again.
     async fn come_again(&self, number: u16) -> Result<u8, Failure> {
@@ -347,13 +380,14 @@ impl Shared {
         let drive = Drive::open(self.opening(name.clone()), self.cloud.clone()).await?;
         let report = drive.report.clone();
         let alias = Worker::name_of(number);
-        let came = visit::come_again(drive, self.visitor.clone(), &self.network, &alias).await;
-        let Err(failure) = came else {
-            return Ok(0);
-        };
-        report.print(&format!("begins again: {:#}", failure.error));
-        let (opening, visitor) = (self.opening(name), self.visitor.clone());
-        visit::end_scratch(opening, Disposable::Worker, &self.cloud, visitor).await?;
-        self.begin(number).await
+        let visitor = self.visitor.clone();
+        match visit::come_again(drive, visitor, &self.network, &alias).await? {
+            None => Ok(0),
+            Some(why) => {
+                report.print(&format!("begins again: {why}"));
+                self.end(name).await?;
+                self.begin(number).await
+            }
+        }
     }
 }

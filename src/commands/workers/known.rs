@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cloud::Cloud;
 use crate::drive::reconcile::is_left;
 use crate::drive::tags::{self, VolumeTags};
+use crate::drive::tend::BY_EC2;
 use crate::ec2::{Instance, Ownership, Tags};
 use crate::failure::Failure;
 use crate::ids::DriveName;
-
-/// The reason of an instance that its own system has switched off (EC2 API reference, *`StateReason`*).
-const BY_ITSELF: &str = "Client.InstanceInitiatedShutdown";
 
 /// A worker of which there is something.
 #[derive(Debug, Clone)]
@@ -24,13 +22,14 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether its last instance has switched itself off: its command, its time or its leader had ended.
-    pub(super) async fn has_ended(&self, cloud: &Cloud) -> Result<bool, Failure> {
+    /// Whether EC2 took its last instance. One that ended by itself, or that a caller ended, was to end; nor is
+    /// it known of one that EC2 has forgotten, an hour after its end.
+    pub(super) async fn was_taken(&self, cloud: &Cloud) -> Result<bool, Failure> {
         let why = match &self.last {
-            Some(last) => cloud.ec2.why_ended(&last.id).await?,
-            None => None,
+            Some(last) if self.host.is_none() => cloud.ec2.why_ended(&last.id).await?,
+            _ => None,
         };
-        Ok(why.is_some_and(|why| why.starts_with(BY_ITSELF)))
+        Ok(why.is_some_and(|why| why.starts_with(BY_EC2)))
     }
 }
 

@@ -107,14 +107,10 @@ fn workers_find_their_leader_are_kept_at_their_number_and_leave_nothing() {
     assert_eq!(sealed, "");
     assert_ne!(on(&site, &leader, token), given);
 
-    // One whose instance is lost comes back, and the other stays as it is.
-    let lost = first[0].1.parse().unwrap();
-    in_the_cloud(&site, async |ec2| {
-        ec2.terminate(harness::evidence::may_terminate(&lost))
-            .await
-            .unwrap();
-    });
-    eventually_within(SESSION, || "two".to_owned(), || up(&site).len() == 1);
+    // One that EC2 took comes back, and the other stays as it is.
+    site.run(&["local", "interrupt", &first[0].1, "--in", "0"])
+        .is(0);
+    eventually_within(SESSION, || "one".to_owned(), || up(&site).len() == 1);
     let tender = site.other_laptop();
     tender
         .run(&["tend", "--once"])
@@ -143,6 +139,16 @@ fn workers_find_their_leader_are_kept_at_their_number_and_leave_nothing() {
     site.run(&["connect", "demo", "--no-jupyter", "--", "sh", "-c", ASK])
         .is(0)
         .prints("w1\nw2\nnamed\n");
+
+    // What a user ends stays ended.
+    site.run(&["stop", "demo.w2"])
+        .is(0)
+        .reports("demo.w2 has ended: a worker of demo, of which nothing is kept");
+    tender.run(&["tend", "--once"]).is(0);
+    assert_eq!(up(&site).len(), 1);
+    site.run(&["workers", "demo", "2"])
+        .is(0)
+        .reports("2 of 2 are there");
 
     // Fewer, and none.
     site.run(&["workers", "demo", "1"])
