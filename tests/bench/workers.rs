@@ -33,7 +33,7 @@ const PATH: &str = "PYTHONPATH=/work/site";
 const STEPS: [(&str, &str); 8] = [
     ("is completed", "the copy of the save"),
     ("launched ", "launch"),
-    ("created ", "volume"),
+    (", to be thrown away", "volume"),
     (" is up", "boot"),
     ("logged in ", "login"),
     ("mounted, ", "mount"),
