@@ -5,6 +5,7 @@
 
 mod args;
 mod begin;
+mod end;
 mod foresee;
 mod known;
 
@@ -24,8 +25,8 @@ use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::workers;
 use crate::opener::{Drive, Opening};
-use crate::report::{self, Report};
-use crate::visit::{self, Disposable, Visitor};
+use crate::report;
+use crate::visit::Visitor;
 
 /// A worker, as `workers --json` prints it (`src/cli/schemas/workers.json`).
 #[derive(Debug, Serialize)]
@@ -164,7 +165,7 @@ fn become_many(args: Args, number: u16, paths: &Paths, context: &Context) -> Res
                 // First: who tends it would begin them again.
                 drive.mark_no_workers().await?;
             }
-            end_all(beyond, &cloud, &visitor).await?;
+            end::end_all(beyond, &cloud, &visitor).await?;
             if number == 0 {
                 return part(&drive).await.map(|()| 0);
             }
@@ -231,36 +232,6 @@ pub(crate) async fn keep(
             Err(Failure::new(Exit::TryAgain, error))
         }
     }
-}
-
-/// Ends these workers, at once, with what they began with. Returns the exit code.
-async fn end_all(workers: Vec<DriveName>, cloud: &Cloud, visitor: &Visitor) -> Result<u8, Failure> {
-    let ending = workers.into_iter().map(|name| {
-        let (cloud, visitor) = (cloud.clone(), visitor.clone());
-        tokio::task::spawn_local(async move {
-            let opening = Opening {
-                is_one_of_many: true,
-                ..Opening::new(super::whole(name.clone()))
-            };
-            let left = visit::end_scratch(opening, Disposable::Worker, &cloud, visitor).await;
-            (name, left)
-        })
-    });
-    let report = Report::stderr();
-    let mut failed = None;
-    for ended in ending.collect::<Vec<_>>() {
-        let (name, left) = ended.await.map_err(anyhow::Error::from)?;
-        match left {
-            Ok(left) if left.is_empty() => report.print(&format!("{name} has ended")),
-            Ok(left) => {
-                let error = anyhow!("of {name} there is still {}", left.join(", "));
-                let hint = format!("{} list {name} -v shows it", cloud.command);
-                failed = Some(Failure::new(Exit::TryAgain, error).hint(hint));
-            }
-            Err(failure) => failed = Some(failure),
-        }
-    }
-    failed.map_or(Ok(0), Err)
 }
 
 /// Takes away what let the caller's hosts reach each other, once none of them has any workers.

@@ -58,7 +58,7 @@ impl Leader {
         &self.live.instance
     }
 
-    /// Keeps the order `id` of what workers run on the drive, and notes that they are wanted.
+    /// Keeps the order of what workers run on the drive, and notes that they are wanted.
     pub(crate) async fn keep(
         &self,
         order: &TriedCommand,

@@ -9,6 +9,7 @@ use tokio::task::{JoinHandle, spawn_local};
 
 use super::super::{Context, connect, whole};
 use super::args::Args;
+use super::end::end;
 use crate::cloud::Cloud;
 use crate::config::launch::{Fallback, LaunchOptions};
 use crate::config::quantity::LONGEST_RUN;
@@ -20,7 +21,7 @@ use crate::launch::workers;
 use crate::opener::{Drive, Opening};
 use crate::saves::{self, Found};
 use crate::session::{self, Request, Task, Worker};
-use crate::visit::{self, Disposable, Leader, Network, Visitor};
+use crate::visit::{self, Leader, Network, Visitor};
 
 /// How long a worker's command may take by default.
 const MAX: Duration = Duration::from_hours(24);
@@ -342,7 +343,7 @@ impl Shared {
         let name = leader.worker(number);
         let (opening, cloud) = (self.opening(name.clone()), self.cloud.clone());
         if !self.found.begin_worker(opening, cloud.clone()).await? {
-            self.end(name.clone()).await?;
+            end(name.clone(), &self.cloud, self.visitor.clone()).await?;
             let opening = self.opening(name.clone());
             self.found.begin_worker(opening, cloud.clone()).await?;
         }
@@ -361,18 +362,6 @@ impl Shared {
         session::connect(request, cloud, self.visitor.key.clone()).await
     }
 
-    /// Ends a worker, with what it began with.
-    async fn end(&self, name: DriveName) -> Result<(), Failure> {
-        let (opening, visitor) = (self.opening(name.clone()), self.visitor.clone());
-        let ending = visit::end_scratch(opening, Disposable::Worker, &self.cloud, visitor);
-        let left = ending.await?;
-        if left.is_empty() {
-            return Ok(());
-        }
-        let error = anyhow!("of {name} there is still {}", left.join(", "));
-        Err(Failure::new(Exit::TryAgain, error))
-    }
-
     /// Has the worker of this number, which is up, in the network. One that cannot come is ended, and begun
     /// again.
     async fn come_again(&self, number: u16) -> Result<u8, Failure> {
@@ -385,7 +374,7 @@ impl Shared {
             None => Ok(0),
             Some(why) => {
                 report.print(&format!("begins again: {why}"));
-                self.end(name).await?;
+                end(name, &self.cloud, self.visitor.clone()).await?;
                 self.begin(number).await
             }
         }
