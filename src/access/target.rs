@@ -80,6 +80,7 @@ pub(in crate::access) mod tests {
             arch: None,
             mappings: Vec::new(),
             groups: Vec::new(),
+            ended: None,
             has_role: false,
             tags: [(tags::HOST_KEY.to_owned(), "a key".to_owned())].into(),
         }

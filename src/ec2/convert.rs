@@ -76,10 +76,19 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
             .iter()
             .map(|group| self::id(&about("security group"), group.group_id()))
             .collect::<Result<_, _>>()?,
+        ended: answer.state_transition_reason().and_then(time_in),
         has_role: answer.iam_instance_profile().is_some(),
         tags: tags(answer.tags()),
         id,
     })
+}
+
+/// The moment in a `StateTransitionReason`, such as `User initiated (2026-11-29 12:07:05 GMT)` (EC2 user guide,
+/// *Troubleshoot Amazon EC2 instance termination issues*).
+fn time_in(reason: &str) -> Option<Timestamp> {
+    let (_, at) = reason.strip_suffix(" GMT)")?.split_once('(')?;
+    let at = jiff::civil::DateTime::strptime("%Y-%m-%d %H:%M:%S", at).ok()?;
+    Some(at.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
 }
 
 /// The first address in `given`. A terminated instance has none, one in a private subnet no public
@@ -277,5 +286,20 @@ fn unknown(what: &str, given: Option<&impl std::fmt::Debug>) -> Doubt {
     match given {
         None => absent(what),
         Some(given) => format!("{what} is {given:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_instance_is_read_from_the_reason_of_its_transition() {
+        let read = |reason| time_in(reason).map(|at| at.to_string());
+        let asked = "User initiated (2026-11-29 12:07:05 GMT)";
+        assert_eq!(read(asked).as_deref(), Some("2026-11-29T12:07:05Z"));
+        for other in ["", "Server.InternalError", "User initiated", "x (soon GMT)"] {
+            assert_eq!(read(other), None, "{other}");
+        }
     }
 }

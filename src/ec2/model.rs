@@ -119,6 +119,8 @@ pub struct Instance {
     pub mappings: Vec<Mapping>,
     /// The instance's security groups.
     pub groups: Vec<GroupId>,
+    /// When a caller of EC2 ended it, to the second, as far as EC2 says so.
+    pub ended: Option<Timestamp>,
     /// Whether it has a role, by its instance profile.
     pub has_role: bool,
     /// The instance's tags.

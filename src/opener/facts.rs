@@ -1,5 +1,9 @@
 //! The facts about a drive, from the lists of its parts.
 
+use std::cmp::Reverse;
+
+use jiff::{SignedDuration, Timestamp};
+
 use super::lookup::Listing;
 use crate::drive::provenance::{Foreign, Provenance};
 use crate::drive::reconcile::is_left;
@@ -17,8 +21,8 @@ pub(crate) struct DriveFacts {
     pub(crate) largest: Option<GibiBytes>,
     /// The drive's live instance. Instances of `--discard` sessions do not count, but for a worker's.
     pub(crate) host: Option<Instance>,
-    /// The instance that was launched last of those that got a lease, as long as EC2 lists it, live or not.
-    pub(crate) last: Option<Instance>,
+    /// The instances that EC2 lists, live or not: the one that was launched last is the first.
+    hosts: Vec<Instance>,
     /// The drive's volumes, root disks among them.
     pub(crate) volumes: Vec<Volume>,
     /// The drive's snapshots.
@@ -40,12 +44,9 @@ impl DriveFacts {
             snapshots,
             backups,
         } = listing;
-        // None has the drive before it has a lease. One that another session launched at the same time was
-        // ended by that session, which tells nothing about the drive.
-        let last = instances
-            .into_iter()
-            .filter(|it| !is_thrown_away(it) && tags::until(&it.tags).is_some())
-            .max_by_key(|it| it.launched);
+        let mut hosts = instances;
+        hosts.retain(|it| !is_thrown_away(it));
+        hosts.sort_by_key(|it| Reverse(it.launched));
         let drives = volumes.iter().filter(|volume| {
             let tags = tags::read_volume(&volume.tags);
             is_left(volume) && matches!(tags, Ok(VolumeTags::Drive { .. }))
@@ -64,11 +65,26 @@ impl DriveFacts {
             settings: head.map(Settings::read).unwrap_or_default(),
             largest,
             host: live,
-            last,
+            hosts,
             volumes,
             snapshots,
             backups,
         }
+    }
+
+    /// The instance that was launched last, live or not.
+    pub(crate) fn last(&self) -> Option<&Instance> {
+        self.hosts.first()
+    }
+
+    /// The last one that may have had the drive at `moment` or later. One that another session launched at the
+    /// same time was ended by that session before it had the drive, which tells nothing about the drive.
+    pub(crate) fn last_since(&self, moment: Timestamp) -> Option<&Instance> {
+        // The end has no fractions of a second.
+        let second = SignedDuration::from_secs(1);
+        let since = moment.saturating_sub(second).unwrap_or(moment);
+        let was_there = |it: &&Instance| it.ended.is_none_or(|ended| ended > since);
+        self.hosts.iter().find(was_there)
     }
 
     /// Whether the drive has no part at all.

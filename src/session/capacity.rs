@@ -34,7 +34,7 @@ impl Session {
         let launch = &mut self.request.options.launch;
         launch.freezes = launch.freezes.or(setting);
         if launch.may_freeze() {
-            terms.like = drive.last.as_ref().map(|last| {
+            terms.like = drive.last().map(|last| {
                 let owner = tags::owner(&last.tags);
                 let ownership = Ownership::from_tag(owner, &self.drive.identity.caller);
                 Like::host(last, ownership == Ownership::Own)

@@ -34,6 +34,7 @@ pub fn may_terminate(id: &InstanceId) -> MayTerminate {
         image: String::new(),
         mappings: Vec::new(),
         groups: Vec::new(),
+        ended: None,
         has_role: false,
         tags: tags::claim(&who()),
     };

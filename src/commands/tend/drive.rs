@@ -151,7 +151,7 @@ impl TendedDrive {
 
     /// Ends the run if it is over, else brings its drive up and begins the next try.
     async fn go_on(&self, drive: &Drive, run: &WantedRun) -> Result<(), Failure> {
-        let why_ended = match &drive.facts.last {
+        let why_ended = match drive.facts.last() {
             Some(last) => self.cloud.ec2.why_ended(&last.id).await?,
             None => None,
         };
@@ -175,9 +175,14 @@ impl TendedDrive {
             let Some((record, tries)) = visit::run_asleep(opened, &run.id).await? else {
                 return Ok(());
             };
-            let last = drive.facts.last.as_ref().zip(why_ended.as_deref());
-            let last = last.map(|(last, why)| Ended {
-                launched: last.launched,
+            let host = record.as_ref();
+            let host = host.and_then(|run| drive.facts.last_since(run.began_at()));
+            let why = match host {
+                Some(host) => self.cloud.ec2.why_ended(&host.id).await?,
+                None => None,
+            };
+            let last = host.zip(why.as_deref()).map(|(host, why)| Ended {
+                launched: host.launched,
                 why,
                 was_closed,
             });

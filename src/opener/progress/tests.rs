@@ -87,6 +87,7 @@ fn an_instance() -> Instance {
         image: String::new(),
         mappings: Vec::new(),
         groups: Vec::new(),
+        ended: None,
         has_role: false,
         tags: tags::claim(&who()),
     }

@@ -143,6 +143,7 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         image: "ami-1".to_owned(),
         mappings: record.disk.map(mapping).into_iter().collect(),
         groups: Vec::new(),
+        ended: None,
         has_role: false,
         tags: tags::instance(drive(), &who(record.session), "a key", wall(record.until.0))
             .into_iter()

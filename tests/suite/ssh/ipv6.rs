@@ -1,10 +1,11 @@
 //! A host with IPv6 alone.
 
-use std::net::{Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 
 use xdrive::ssh::{Ssh, Target};
 
 use harness::sshd::Sshd;
+use harness::{DEADLINE, eventually_within};
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]
@@ -14,6 +15,12 @@ async fn a_host_is_logged_in_to_at_its_ipv6_address() {
     let mut free = free.filter(|address| TcpListener::bind(address).is_ok());
     let address = free.next().unwrap();
     let sshd = Sshd::with(&format!("ListenAddress {address}"));
+    // It listens at its own address first.
+    eventually_within(
+        DEADLINE,
+        || format!("sshd listens at {address}; {}", sshd.log()),
+        || TcpStream::connect(address).is_ok(),
+    );
     let target = Target {
         address,
         ..sshd.target("root")
