@@ -2,14 +2,18 @@
 
     swarm.py join OWN LEADER                    the token on standard input
     swarm.py stay LEADER PORT SECONDS SCRIPTS
+    swarm.py slices NUMBER RUNTIMES             nvidia-smi's list of GPUs on standard input
 
 `join` has dockerd come to the swarm of LEADER (ADDRESS:PORT), as which it is reached at OWN: docker's client
 takes the token as an argument, where every process of the machine reads it. `stay` looks whether LEADER
 answers. After so many SECONDS without it `SCRIPTS/swarm end` closes this host.
+`slices` prints the settings by which dockerd has each GPU as so many resources; RUNTIMES are those that it knows,
+separated by commas.
 """
 
 import http.client
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -85,9 +89,24 @@ def stay(leader, port, alone, scripts):
         time.sleep(EVERY)
 
 
+def slices(number, runtimes):
+    gpus = re.findall(r"\(UUID: (GPU-[0-9A-Fa-f-]+)\)", sys.stdin.read(MOST))
+    if not gpus:
+        sys.exit("there is no GPU in it")
+    # An underscore, as there is none in a UUID.
+    named = [f"gpu={gpu}_{count}" for gpu in gpus for count in range(1, number + 1)]
+    settings = {"node-generic-resources": named}
+    if "nvidia" in runtimes.split(","):
+        settings["default-runtime"] = "nvidia"
+    print(json.dumps(settings))
+
+
 def main(verb, *words):
     if verb == "join":
         join(*words)
+    elif verb == "slices":
+        number, runtimes = words
+        slices(int(number), runtimes)
     else:
         leader, port, alone, scripts = words
         stay(leader, int(port), int(alone), scripts)

@@ -148,6 +148,8 @@ pub struct LaunchOptions {
     /// Whether what begins is frozen where its instance is taken; then the family comes first on which it was.
     /// Where this is left open it is as the drive has it.
     pub freezes: Option<bool>,
+    /// How many resources of Docker's Swarm each GPU is; it is none without it.
+    pub slices: Option<u32>,
 }
 
 /// The most characters of the line, which is as much as a tag's value has.
@@ -196,6 +198,7 @@ impl Display for LaunchOptions {
             ("notice", self.notice.map(quantity::compact)),
             ("checkpoint", self.checkpoint.map(quantity::compact)),
             ("freeze", word(self.freezes)),
+            ("slices", word(self.slices)),
         ];
         let words = words.into_iter();
         let words = words.filter_map(|(key, value)| Some(format!("{key}={}", value?)));
@@ -266,6 +269,7 @@ impl LaunchOptions {
             notice: self.notice.or(other.notice),
             checkpoint: self.checkpoint.or(other.checkpoint),
             freezes: self.freezes.or(other.freezes),
+            slices: self.slices.or(other.slices),
         }
     }
 
@@ -290,6 +294,7 @@ impl LaunchOptions {
             "warm" => self.speed.warm = read(key, quantity::warm(value))?,
             "notice" => self.notice = read(key, quantity::ending(value))?,
             "checkpoint" => self.checkpoint = read(key, quantity::checkpoint(value))?,
+            "slices" => self.slices = read(key, quantity::slices(value))?,
             "freeze" => self.freezes = read(key, value.parse())?,
             _ => return Err(InvalidLine::Unknown(key.to_owned())),
         }
@@ -393,11 +398,12 @@ mod tests {
             of(time(10..60)),
             of(time(15..604_800)),
             of(any::<bool>()),
+            of(1..=16_u32),
         );
         (machine, terms, drive).prop_map(|(machine, terms, drive)| {
             let (requirements, arch, ami, instance_profile) = machine;
             let (market, fallback, max_price, is_free, leave_zone, subnet) = terms;
-            let (size, speed, notice, checkpoint, freezes) = drive;
+            let (size, speed, notice, checkpoint, freezes, slices) = drive;
             LaunchOptions {
                 requirements,
                 arch,
@@ -414,6 +420,7 @@ mod tests {
                 notice,
                 checkpoint,
                 freezes,
+                slices,
             }
         })
     }

@@ -93,6 +93,7 @@ impl Options {
                 notice: config.notice.map(|it| it.0),
                 checkpoint: config.checkpoint.map(|it| it.0),
                 freezes: config.freeze,
+                slices: config.slices.map(|it| it.0),
             },
             new_arch,
             new_size: new_size.map(|it| it.0),

@@ -30,6 +30,9 @@ const CPUS: RangeInclusive<u32> = 1..=4_096;
 /// The numbers of GPUs that may be asked for.
 const GPUS: RangeInclusive<u32> = 1..=1_024;
 
+/// The numbers of slices that a GPU may be in.
+const SLICES: RangeInclusive<u32> = 1..=16;
+
 /// The ports that can be named.
 const PORTS: RangeInclusive<u16> = 1..=u16::MAX;
 
@@ -160,6 +163,8 @@ values! {
     Cpus(u32), cpus;
     /// A number of GPUs.
     Gpus(u32), gpus;
+    /// A number of slices of each GPU.
+    Slices(u32), slices;
     /// A volume's throughput, in MiB a second.
     Throughput(u32), throughput;
     /// A volume's operations a second.
@@ -229,6 +234,11 @@ fn gpus(text: &str) -> Result<u32, Invalid> {
         ),
         None => invalid,
     })
+}
+
+/// Parses a number of slices of each GPU.
+pub(super) fn slices(text: &str) -> Result<u32, Invalid> {
+    number(text, &SLICES, " slices of a GPU")
 }
 
 /// Parses a port.

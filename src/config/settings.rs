@@ -14,8 +14,8 @@ use super::forward::{self, Forwarding};
 use super::iam::InstanceProfile;
 use super::launch::{self, Ami, ArchChoice, Fallback};
 use super::quantity::{
-    Checkpoint, Cpus, Ending, Gpus, Iops, Lease, MaxPrice, Memory, Port, Size, Spool, Throughput,
-    Warm,
+    Checkpoint, Cpus, Ending, Gpus, Iops, Lease, MaxPrice, Memory, Port, Size, Slices, Spool,
+    Throughput, Warm,
 };
 use super::sections::{CONTAINER, DRIVE, LAUNCH, REACH, SESSION};
 use super::{over, places, reach, tags};
@@ -453,6 +453,13 @@ pub struct Config {
     /// The URL of a service that answers with this computer's address.
     #[arg(skip)]
     pub address_service: Option<String>,
+
+    /// Have each GPU of the host be so many resources of Docker's Swarm: 1 to 16.
+    ///
+    /// A service that asks for a generic resource `gpu` then gets one of them, GPU-UUID_1 and so on; the
+    /// GPU's memory is shared by all, and nothing divides it. For the services of a class on workers.
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = LAUNCH)]
+    pub slices: Option<Slices>,
 
     /// The subnet to launch in.
     ///

@@ -137,6 +137,9 @@ pub(super) async fn enter(
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
         reach,
     )?;
+    if let Some(slices) = request.options.launch.slices {
+        gpu::slice(host, slices, report).await?;
+    }
     let order = ContainerOrder {
         drive: request.drive.clone(),
         named: None,

@@ -37,6 +37,17 @@ pub(super) async fn wait_ready(
     }
 }
 
+/// Makes each GPU of `host` so many resources of Docker's Swarm, before its containers run.
+pub(super) async fn slice(host: &Host, slices: u32, report: &Report) -> Result<(), Failure> {
+    let step = report.step("make slices of the GPUs");
+    let there = host.slice_gpus(slices).await;
+    match there.map_err(container_failure::from_script_error)? {
+        0 => report.warn("--slices: there is no GPU, or what runs here began without them"),
+        all => step.done(&format!("the GPUs are in {all} slices")),
+    }
+    Ok(())
+}
+
 /// Refuses an instance whose bus has no GPU although its type has one. EC2 is asked only about
 /// types whose names begin with g or p: all with NVIDIA GPUs do.
 async fn check_type(instance: &Instance, cloud: &Cloud) -> Result<(), Failure> {

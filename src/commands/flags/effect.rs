@@ -26,9 +26,8 @@ fn effect(id: &str) -> Option<Effect> {
         "gpu" | "cpus" | "memory" | "free" | "spot" | "on_demand" | "fallback" | "max_price"
         | "ami" | "leave_zone" | "size" | "throughput" | "iops" | "warm" | "subnet"
         | "instance_profile" => Effect::Launch,
-        "image" | "mounts" | "no_mounts" | "shares" | "no_shares" | "docker" | "no_docker" => {
-            Effect::Container
-        }
+        "image" | "mounts" | "no_mounts" | "shares" | "no_shares" | "docker" | "no_docker"
+        | "slices" => Effect::Container,
         // Also what is reported elsewhere: the drive's own architecture is compared, the type of its
         // instance named, and a guest's --from and --discard are refused. Tags are for what is made,
         // which a save of a drive that is up does, too.

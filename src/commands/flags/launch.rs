@@ -7,7 +7,7 @@ use crate::config::Config;
 
 /// The ids of the flags of [`Config`] that such a command has: what is launched, what comes along, and how
 /// hosts are reached.
-const IDS: [&str; 22] = [
+const IDS: [&str; 23] = [
     "types",
     "gpu",
     "cpus",
@@ -23,6 +23,7 @@ const IDS: [&str; 22] = [
     "throughput",
     "iops",
     "warm",
+    "slices",
     "env",
     "env_file",
     "notice",
@@ -78,6 +79,7 @@ impl FromArgMatches for Launch {
             throughput: one(matches, "throughput"),
             iops: one(matches, "iops"),
             warm: one(matches, "warm"),
+            slices: one(matches, "slices"),
             env: all(matches, "env"),
             env_file: all(matches, "env_file"),
             notice: one(matches, "notice"),
@@ -106,7 +108,7 @@ mod tests {
             "--type m5.large,m5.xlarge --spot --fallback none --max-price 0.5 --ami ami-1",
             "--gpu 1 --cpus 2 --memory 64G --on-demand --subnet subnet-1 --instance-profile data",
             "--free --throughput 250 --iops 4000 --warm 300 -e A=1 -e B --env-file x",
-            "--notice 45 --dry-run --json --cidr 203.0.113.7/32 --proxy-command nc",
+            "--notice 45 --slices 3 --dry-run --json --cidr 203.0.113.7/32 --proxy-command nc",
         ] {
             let words = || ["x"].into_iter().chain(line.split(' '));
             let whole = Config::augment_args(Command::new("x")).get_matches_from(words());

@@ -54,6 +54,16 @@ impl Host {
         JoinToken::find(&output.stdout).ok_or_else(|| facts.garbled("the token"))
     }
 
+    /// Makes each GPU of this host, whose driver has answered, so many resources `gpu` of Docker's Swarm. Returns
+    /// how many there are then: those that there were where containers run.
+    pub async fn slice_gpus(&self, slices: u32) -> Result<u32, ScriptError> {
+        let slices = slices.to_string();
+        let facts = self
+            .run("swarm slices", &[("XDRIVE_SLICES", &slices)])
+            .await?;
+        facts.require("slices")
+    }
+
     /// Makes the leader's token useless. The hosts that have come stay.
     pub async fn seal_network(&self) -> Result<(), ScriptError> {
         self.run("swarm seal", &[]).await.map(drop)
