@@ -25,6 +25,7 @@ mod forwards;
 mod freeze;
 mod gpu;
 mod guest;
+mod ingress;
 mod interruption;
 mod joining;
 mod leave;

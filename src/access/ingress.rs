@@ -10,6 +10,7 @@
 //! A launch waits for its rule, because no host is launched that cannot be reached. A login to a
 //! running host does not: its rules are read, and one is authorized, beside the attempt.
 
+pub(crate) mod ports;
 mod public_ip;
 mod rules;
 pub(crate) mod subnets;

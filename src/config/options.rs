@@ -12,7 +12,7 @@ use super::reach::Reach;
 use super::settings::Config;
 use super::variables::{Asked, Variables};
 use crate::drive::pools::{Requirements, Resources};
-use crate::ec2::{Market, Speed, Tags};
+use crate::ec2::{Market, OpenPort, Speed, Tags};
 use crate::host::places::Places;
 use crate::host::shares::Shared;
 
@@ -46,6 +46,9 @@ pub struct Options {
     pub logins: Option<DockerLogins>,
     /// All shares of the drive's containers, which become the drive's own; none leaves them as they are.
     pub shares: Option<Vec<Shared>>,
+    /// All ports of the drive's host that others may reach, which become the drive's own; none leaves them as they
+    /// are.
+    pub ingress: Option<Vec<OpenPort>>,
     /// How hosts are reached.
     pub reach: Reach,
     /// The typed tags of the account's own: those of the configuration are for every command.
@@ -74,6 +77,7 @@ impl Options {
         let (new_size, new_image) = (file.size, file.image.clone());
         let places = flags.places().or(file.places());
         let shares = flags.shares().or(file.shares());
+        let ingress = flags.ingress();
         let tags = flags.tags.iter().cloned().collect();
         let config = flags.laid_over(file);
         Ok(Self {
@@ -102,6 +106,7 @@ impl Options {
             freezing,
             places,
             shares,
+            ingress,
             reach: config.reach(),
             tags,
             config,
@@ -184,6 +189,12 @@ impl Config {
     fn shares(&self) -> Option<Vec<Shared>> {
         let has_none = self.no_shares.then(Vec::new);
         self.shares.clone().or(has_none)
+    }
+
+    /// All ports of the drive's host that others may reach; `None` where that is left open.
+    fn ingress(&self) -> Option<Vec<OpenPort>> {
+        let has_none = self.no_ingress.then(Vec::new);
+        self.ingress.clone().or(has_none)
     }
 
     /// How hosts are reached.

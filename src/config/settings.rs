@@ -21,7 +21,7 @@ use super::sections::{CONTAINER, DRIVE, LAUNCH, REACH, SESSION};
 use super::{over, places, reach, tags};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
-use crate::ec2::{Cidr, Market};
+use crate::ec2::{Cidr, Market, OpenPort};
 use crate::host::places::Mount;
 use crate::host::shares::Shared;
 use crate::ids::SubnetId;
@@ -55,25 +55,13 @@ pub struct Config {
     /// In place of a type: the cheapest with N virtual CPUs.
     ///
     /// At least N; with what --memory and --gpu ask for.
-    #[arg(
-        long,
-        value_name = "N",
-        conflicts_with = "types",
-        hide_short_help = true,
-        help_heading = LAUNCH
-    )]
+    #[arg(long, value_name = "N", conflicts_with = "types", hide_short_help = true, help_heading = LAUNCH)]
     pub cpus: Option<Cpus>,
 
     /// In place of a type: the cheapest with this memory, such as 64G.
     ///
     /// At least SIZE; with what --cpus and --gpu ask for. A plain number is in GiB.
-    #[arg(
-        long,
-        value_name = "SIZE",
-        conflicts_with = "types",
-        hide_short_help = true,
-        help_heading = LAUNCH
-    )]
+    #[arg(long, value_name = "SIZE", conflicts_with = "types", hide_short_help = true, help_heading = LAUNCH)]
     pub memory: Option<Memory>,
 
     /// What a new drive's programs are compiled for.
@@ -108,13 +96,7 @@ pub struct Config {
     /// What to do where no spot is to be had.
     ///
     /// [default: ask at a terminal whether to launch on demand; without one, end with code 75].
-    #[arg(
-        long,
-        value_name = "MARKET",
-        conflicts_with = "on_demand",
-        hide_short_help = true,
-        help_heading = LAUNCH
-    )]
+    #[arg(long, value_name = "MARKET", conflicts_with = "on_demand", hide_short_help = true, help_heading = LAUNCH)]
     pub fallback: Option<Fallback>,
 
     /// The most to pay for a spot instance, in US dollars an hour.
@@ -222,12 +204,7 @@ pub struct Config {
     /// in the container as well, in place of what the image has there. With :ro it cannot be written
     /// through that. It may be given several times; the container is made again from its own layer,
     /// and keeps its mounts until others are given.
-    #[arg(
-        long = "mount",
-        value_name = "HOST:CONTAINER[:ro]",
-        hide_short_help = true,
-        help_heading = CONTAINER
-    )]
+    #[arg(long = "mount", value_name = "HOST:CONTAINER[:ro]", hide_short_help = true, help_heading = CONTAINER)]
     #[serde(rename = "mount", deserialize_with = "places::mounts")]
     pub mounts: Option<Vec<Mount>>,
 
@@ -308,13 +285,7 @@ pub struct Config {
     /// The port on this computer that leads to Jupyter.
     ///
     /// If it is busy, the next free one [default: 8888].
-    #[arg(
-        long,
-        value_name = "PORT",
-        alias = "port",
-        hide_short_help = true,
-        help_heading = SESSION
-    )]
+    #[arg(long, value_name = "PORT", alias = "port", hide_short_help = true, help_heading = SESSION)]
     #[serde(alias = "port")]
     pub jupyter_port: Option<Port>,
 
@@ -360,13 +331,7 @@ pub struct Config {
     ///
     /// NAME alone takes its value here. The shell, the command and what Jupyter starts have it; no
     /// disk, image, tag, log or process's arguments do. It may be given several times.
-    #[arg(
-        short = 'e',
-        long,
-        value_name = "NAME[=VALUE]",
-        hide_short_help = true,
-        help_heading = SESSION
-    )]
+    #[arg(short = 'e', long, value_name = "NAME[=VALUE]", hide_short_help = true, help_heading = SESSION)]
     #[serde(deserialize_with = "reach::several")]
     pub env: Vec<String>,
 
@@ -442,6 +407,19 @@ pub struct Config {
     #[arg(long, value_name = "CIDR", hide_short_help = true, help_heading = REACH)]
     #[serde(deserialize_with = "reach::several")]
     pub cidr: Vec<Cidr>,
+
+    /// Let others reach a TCP port of the host, all of them or those of CIDR.
+    ///
+    /// What listens there is yours: a container of --docker that publishes the port. It may be given several
+    /// times; the drive keeps its open ports, on every host, until others are given.
+    #[arg(long, value_name = "PORT[:CIDR]", hide_short_help = true, help_heading = REACH)]
+    #[serde(skip)]
+    pub ingress: Option<Vec<OpenPort>>,
+
+    /// Close the drive's open ports.
+    #[arg(long, conflicts_with = "ingress", hide_short_help = true, help_heading = REACH)]
+    #[serde(skip)]
+    pub no_ingress: bool,
 
     /// Connect through this command, as by ssh's `ProxyCommand`.
     ///

@@ -73,6 +73,9 @@ pub enum Role {
 /// Elastic File System's name in IAM. Its calls are made for shares alone, and have a policy of their own.
 pub const SHARES: &str = "elasticfilesystem";
 
+/// The kind of a security group, as ARNs have it.
+const GROUP: &str = "security-group";
+
 /// Resources that must be a drive's even where a call only uses them to make another.
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
@@ -93,7 +96,14 @@ impl Call {
         match self.right {
             Right::Free => Vec::new(),
             Right::Read => vec![("*", Role::Any)],
-            Right::Own { kinds, tag } => each(kinds, Role::Tagged(tag)).collect(),
+            Right::Own { kinds, tag } => {
+                // A group has its owner's tag, and none of a drive.
+                let tag = |kind| if kind == GROUP { OWNER } else { tag };
+                let kinds = kinds.iter();
+                kinds
+                    .map(|kind| (*kind, Role::Tagged(tag(*kind))))
+                    .collect()
+            }
             Right::Make { kinds, tag, with } => {
                 let used = with.iter().map(|kind| {
                     let is_drives = OF_A_DRIVE.contains(kind);
@@ -139,7 +149,7 @@ pub const CALLS: &[Call] = &[
         name: "CreateSecurityGroup",
         service: "ec2",
         right: Right::Make {
-            kinds: &["security-group"],
+            kinds: &[GROUP],
             tag: OWNER,
             with: &["vpc"],
         },
@@ -204,7 +214,7 @@ pub const CALLS: &[Call] = &[
         service: "ebs",
         ..on_own("ListSnapshotBlocks", &["snapshot"])
     },
-    on_own("ModifyInstanceAttribute", &["instance", "volume"]),
+    on_own("ModifyInstanceAttribute", &["instance", GROUP, "volume"]),
     share("PutLifecycleConfiguration"),
     group("RevokeSecurityGroupIngress"),
     make(

@@ -17,7 +17,7 @@ use super::change::tagged;
 use super::error::{NO_GROUP, unless};
 use super::pages::{PAGE, read_pages};
 use super::{Cidr, Ec2, Error, OWNER, Tags, convert};
-use crate::ids::{GroupId, VpcId};
+use crate::ids::{GroupId, InstanceId, VpcId};
 
 /// A security group and its ingress rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,6 +211,20 @@ impl Ec2 {
             .await
             .map_err(|error| Error::from_sdk("RevokeSecurityGroupIngress", &error));
         unless(answer, &["InvalidPermission.NotFound", NO_GROUP]).map(drop)
+    }
+
+    /// Gives an instance these security groups in place of those that it has (`ModifyInstanceAttribute`). Harmless
+    /// to repeat.
+    pub async fn set_groups(&self, instance: &InstanceId, groups: &[GroupId]) -> Result<(), Error> {
+        let groups = groups.iter().map(|id| id.as_str().to_owned()).collect();
+        self.patient
+            .modify_instance_attribute()
+            .instance_id(instance.as_str())
+            .set_groups(Some(groups))
+            .send()
+            .await
+            .map_err(|error| Error::from_sdk("ModifyInstanceAttribute", &error))?;
+        Ok(())
     }
 
     /// Deletes a group; gone already is success. [`super::Kind::State`] while anything uses it.

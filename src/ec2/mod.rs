@@ -29,6 +29,7 @@ mod ini;
 mod instance_connect;
 mod model;
 mod network;
+mod open_port;
 mod owner;
 mod pages;
 mod partition;
@@ -80,6 +81,7 @@ pub use model::{
     SnapshotState, Tags, Volume, VolumeState, Zone,
 };
 pub use network::{Routes, Subnet};
+pub use open_port::{InvalidOpenPort, OpenPort};
 pub use owner::{Ownership, role};
 pub use partition::{KeyArn, Partition};
 pub use prices::{NoPrice, Price, PriceChange, SpotPrice};

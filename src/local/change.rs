@@ -59,15 +59,22 @@ impl Change<'_> {
     }
 
     /// Replaces the record of the group `id`, and with it what its rules let through.
-    pub(super) fn set_group(&mut self, id: &str, group: Group) -> Result<(), PlaneError> {
+    pub(super) fn set_group(&mut self, id: &str, group: &Group) -> Result<(), PlaneError> {
+        self.guarded(|world| {
+            world.groups.insert(id.to_owned(), group.clone());
+        })
+    }
+
+    /// Changes the records, and with them what may reach the machines.
+    pub(super) fn guarded(&mut self, change: impl Fn(&mut World)) -> Result<(), PlaneError> {
         let mut changed = self.world.clone();
-        changed.groups.insert(id.to_owned(), group);
+        change(&mut changed);
         let firewall = self.local.0.firewall(&changed);
         if firewall != self.local.0.firewall(&self.world) {
             // Until the call succeeds the file has the old record: a kill undoes both.
             self.effect(Intent::Sweep, |plane| plane.guard(&firewall))?;
         }
-        self.world.groups = changed.groups;
+        change(&mut self.world);
         Ok(())
     }
 

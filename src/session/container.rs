@@ -28,7 +28,7 @@ use super::request::Request;
 use super::shares::Shares;
 use super::start::{Asked, describe_start, described, first_image, image, left_in, start_named};
 use super::thawed::reported;
-use super::{browser, build, container_failure, gpu};
+use super::{browser, build, container_failure, gpu, ingress};
 use crate::access::Ready;
 use crate::attached::warn_of_docker;
 
@@ -132,10 +132,15 @@ pub(super) async fn enter(
         }
         shares.reach(instance, cloud, report).await
     };
-    let (image, (), shares) = tokio::try_join!(
+    let open = async {
+        ingress::settle(request, settings, instance, cloud, report).await;
+        Ok(())
+    };
+    let (image, (), shares, ()) = tokio::try_join!(
         image(host, asked.as_ref(), known, request, report),
         gpu::wait_ready(host, mounted.gpus, instance, cloud, report),
         reach,
+        open,
     )?;
     if let Some(slices) = request.options.launch.slices {
         gpu::slice(host, slices, report).await?;

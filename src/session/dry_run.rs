@@ -6,6 +6,7 @@
 use anyhow::anyhow;
 use serde::Serialize;
 
+use super::ingress;
 use super::request::Request;
 use super::start::{Asked, first_image};
 use super::state::Session;
@@ -16,7 +17,7 @@ use crate::drive::pools;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings};
 use crate::drive::{Goal, Outcome, Reconciler};
-use crate::ec2::{GibiBytes, SnapshotState, Zone, volume_cents};
+use crate::ec2::{GibiBytes, OpenPort, SnapshotState, Zone, volume_cents};
 use crate::failure::{Exit, Failure};
 use crate::host::registry::registry;
 use crate::ids::DriveName;
@@ -51,6 +52,8 @@ struct Preview {
     container: Option<String>,
     /// Shares that its containers would have, each with its file system and its path; in words.
     shares: Vec<String>,
+    /// Ports of the host that others may reach, each with a range unless everybody may.
+    ingress: Vec<String>,
     /// Offers, where something is launched.
     #[serde(flatten)]
     offers: Option<Offers>,
@@ -89,6 +92,7 @@ impl Preview {
             from: None,
             container: None,
             shares: Vec::new(),
+            ingress: Vec::new(),
             offers: None,
             text: String::new(),
         }
@@ -217,6 +221,17 @@ impl Preview {
             self.line(&format!("its containers have the share {share}"));
         }
         self.shares = shares;
+    }
+
+    /// Adds the ports of the host that others may reach.
+    fn add_ingress(&mut self, request: &Request, found: &DriveFacts) -> Result<(), Failure> {
+        let wanted = ingress::wanted(request, &found.settings);
+        let wanted = wanted.map_err(|error| Failure::new(Exit::Config, error))?;
+        for port in &wanted {
+            self.line(&port.words());
+        }
+        self.ingress = wanted.iter().map(OpenPort::to_string).collect();
+        Ok(())
     }
 
     /// Adds what the drive would be made from, in a line; a new drive has `new` GiB by default.
@@ -413,6 +428,7 @@ impl Session {
                         preview.action = "use";
                         preview.add_container(&self.request, found, &self.drive.cloud)?;
                         preview.add_shares(self.shares.words());
+                        preview.add_ingress(&self.request, found)?;
                         for step in steps {
                             preview.line(&format!("  {}", describe_step(&step, &drive)));
                             preview.steps.push(step.to_string());
@@ -433,6 +449,7 @@ impl Session {
         preview.add_origin(request, found, zone.as_ref(), cloud.size);
         preview.add_container(&self.request, found, &self.drive.cloud)?;
         preview.add_shares(self.shares.words());
+        preview.add_ingress(request, found)?;
         let reconciler = &mut self.reconciler;
         preview
             .add_offers(request, found, zone, cloud, reconciler)

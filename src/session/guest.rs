@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use tokio::time::sleep;
 
 use super::container::{self, Connections, ContainerSession};
+use super::ingress;
 use super::local_ports::jupyter_place;
 use super::ready::{Entry, Led, NotUp};
 use super::request::{Idle, Request};
@@ -20,8 +21,8 @@ use super::state::Session;
 use crate::attached::{Awaited, wait_for_container};
 use crate::drive::HostError;
 use crate::drive::reconcile::Holder;
-use crate::drive::tags::{self, Note, Record};
-use crate::ec2::Instance;
+use crate::drive::tags::{self, Note, Record, Settings};
+use crate::ec2::{Instance, Tags, Volume};
 use crate::failure::{Exit, Failure};
 use crate::host::container::Container;
 use crate::host::room::Room;
@@ -72,6 +73,7 @@ impl Session {
             holder.owner, holder.since
         ));
         self.note_as_guest(&host).await;
+        self.open_as_guest(&host).await;
         let is_new = self.request.named.is_some() && running.is_none();
         let has_typed = self
             .request
@@ -139,6 +141,21 @@ impl Session {
             self.reconciler.forget_note();
             self.drive.report.print(&format!(
                 "the note is not recorded, {why}; {command} note {drive} TEXT does that"
+            ));
+        }
+    }
+
+    /// Opens the ports that are asked for, and closes others: at once, and on the drive's later hosts.
+    async fn open_as_guest(&mut self, host: &Instance) {
+        let Some(ports) = &self.request.options.ingress else {
+            return;
+        };
+        let (cloud, report) = (&self.drive.cloud, &self.drive.report);
+        ingress::settle(&self.request, &self.recorded, host, cloud, report).await;
+        let setting = Settings::default().with_ingress(Some(ports)).tags();
+        if let Err(why) = self.drive.tag_mounted(host, &setting).await {
+            report.warn(&format!(
+                "the drive's later hosts have its ports as before: {why}"
             ));
         }
     }
@@ -312,19 +329,29 @@ impl Drive {
     /// Writes `note` on the volume that is mounted on `host`, unless another one is there. The error is
     /// why not, in words.
     async fn write_note(&self, host: &Instance, note: &Note) -> Result<(), String> {
-        let mounted = self.mounted_volume(host).await;
-        let mounted = mounted.map_err(|error| error.to_string())?;
-        let mounted = mounted.ok_or("as the drive's volume is not listed yet")?;
+        let mounted = self.demand_mounted(host).await?;
         let there = Record::read(&mounted.tags).note;
         if let Some(there) = there.filter(|there| there != note) {
             return Err(format!("as this generation has one ({there})"));
         }
-        let writing = self
-            .cloud
-            .ec2
-            .tag(mounted.id.as_str(), &tags::noted(note))
-            .await;
-        writing.map_err(|error| error.to_string())
+        self.write(&mounted, &tags::noted(note)).await
+    }
+
+    /// Gives the volume that is mounted on this host these tags.
+    async fn tag_mounted(&self, host: &Instance, tags: &Tags) -> Result<(), String> {
+        let mounted = self.demand_mounted(host).await?;
+        self.write(&mounted, tags).await
+    }
+
+    async fn demand_mounted(&self, host: &Instance) -> Result<Volume, String> {
+        let mounted = self.mounted_volume(host).await;
+        let mounted = mounted.map_err(|error| error.to_string())?;
+        mounted.ok_or_else(|| "as the drive's volume is not listed yet".to_owned())
+    }
+
+    async fn write(&self, volume: &Volume, tags: &Tags) -> Result<(), String> {
+        let writing = self.cloud.ec2.tag(volume.id.as_str(), tags);
+        writing.await.map_err(|error| error.to_string())
     }
 }
 

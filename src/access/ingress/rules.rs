@@ -37,7 +37,7 @@ const FULL: &str = "RulesPerSecurityGroupLimitExceeded";
 
 /// The pauses while not every call sees a new group (EC2 user guide, *Eventual consistency in the
 /// Amazon EC2 API*).
-const UNSEEN: [Duration; 5] = [
+pub(super) const UNSEEN: [Duration; 5] = [
     Duration::from_millis(250),
     Duration::from_millis(500),
     Duration::from_secs(1),

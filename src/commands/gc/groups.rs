@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use crate::access::ingress;
-use crate::ec2::{Ec2, Error, Group, Kind, Rule};
+use crate::ec2::{Ec2, Error, Group, Kind, OpenPort, Rule};
 use crate::launch::shares::targets;
 use crate::launch::workers;
 use serde::Serialize;
@@ -85,7 +85,10 @@ async fn clear(
 ) -> Result<&'static str, Error> {
     const KEPT: &str = "unused, and kept: it has rules that xdrive did not make";
     let is_own = |rule: &&Rule| {
-        ingress::laptop(rule).is_some() || targets::is_own(rule) || workers::is_own(&group.id, rule)
+        ingress::laptop(rule).is_some()
+            || targets::is_own(rule)
+            || workers::is_own(&group.id, rule)
+            || OpenPort::is_own(rule)
     };
     let own: Vec<&Rule> = group.rules.iter().filter(is_own).collect();
     let has_others = own.len() < group.rules.len();

@@ -65,6 +65,7 @@ fn for_worker(options: &mut Options) {
     options.launch.checkpoint = None;
     options.launch.freezes = None;
     options.freezing = None;
+    options.ingress = Some(Vec::new());
     let config = &mut options.config;
     config.discard = true;
     config.no_join = true;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{Arch, Speed, Tags};
+use crate::ec2::{Arch, InvalidOpenPort, OpenPort, Speed, Tags};
 use crate::host::shares::{InvalidShared, Shared};
 use crate::ids::ImageReference;
 
@@ -18,7 +18,7 @@ const IMAGE: &str = "xdrive:image";
 const FILE: &str = "@file";
 
 /// The keys of the drive's own settings: those that are chosen, then those that follow.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 12] = [
     IMAGE,
     "xdrive:type",
     "xdrive:size",
@@ -30,6 +30,7 @@ const SETTINGS: [&str; 11] = [
     SCRATCH,
     FREEZE,
     SHARES,
+    INGRESS,
 ];
 
 /// Whether what begins on the drive may be frozen: `yes` or `no`.
@@ -39,14 +40,18 @@ const FREEZE: &str = "xdrive:freeze";
 const SHARES: &str = "xdrive:shares";
 const NO_SHARES: &str = "none";
 
+/// The ports of its host that others may reach, separated by commas; [`NO_PORTS`] for none.
+const INGRESS: &str = "xdrive:ingress";
+const NO_PORTS: &str = "none";
+
 /// The speed of the drive's volumes, and the rate at which they are filled from its snapshots.
 const THROUGHPUT: &str = "xdrive:throughput";
 const IOPS: &str = "xdrive:iops";
 const WARM: &str = "xdrive:warm";
 
 /// The most tags of the account's own that are carried on: AWS allows 50 on a resource (EC2 user guide,
-/// *Tag restrictions*), and a volume or snapshot has less than 35 of xdrive's.
-pub const OWN_MOST: usize = 15;
+/// *Tag restrictions*), and a volume or snapshot has at most 36 of xdrive's.
+pub const OWN_MOST: usize = 14;
 
 /// Whether a tag is the account's own: neither xdrive's nor AWS's.
 fn is_own(key: &str) -> bool {
@@ -181,6 +186,35 @@ impl Settings {
         .map_err(|error: InvalidShared| Unreadable {
             tag: SHARES,
             problem: format!("has no share's name and place: {error}"),
+        })
+    }
+
+    /// Adds the ports of its host that others may reach, where they are the drive's own.
+    #[must_use]
+    pub fn with_ingress(mut self, ports: Option<&[OpenPort]>) -> Self {
+        let value = ports.map(|ports| match ports {
+            [] => NO_PORTS.to_owned(),
+            ports => {
+                let words: Vec<String> = ports.iter().map(OpenPort::to_string).collect();
+                words.join(",")
+            }
+        });
+        self.0
+            .extend(value.map(|value| (INGRESS.to_owned(), value)));
+        self
+    }
+
+    /// The ports of its host that others may reach, if the drive says so.
+    pub fn ingress(&self) -> Result<Option<Vec<OpenPort>>, Unreadable> {
+        let text = self.0.get(INGRESS);
+        text.map(|text| match text.as_str() {
+            NO_PORTS => Ok(Vec::new()),
+            text => text.split(',').map(str::parse).collect(),
+        })
+        .transpose()
+        .map_err(|error: InvalidOpenPort| Unreadable {
+            tag: INGRESS,
+            problem: format!("has no ports to open: {error}"),
         })
     }
 

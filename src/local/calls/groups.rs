@@ -155,7 +155,7 @@ pub(super) fn authorize_ingress(request: Request<'_>, change: &mut Change<'_>) -
         rule.id = new_id("sgr-")?;
         group.ingress.push(rule.clone());
     }
-    change.set_group(&id, group)?;
+    change.set_group(&id, &group)?;
     let items = rules.iter().map(|rule| rules::item(&id, rule));
     Ok(vec![
         Xml::text("return", true),
@@ -219,7 +219,7 @@ pub(super) fn revoke_ingress(request: Request<'_>, change: &mut Change<'_>) -> A
     group.ingress.retain(|known| {
         !ids.contains(&known.id.as_str()) && !rules.iter().any(|rule| known.allows_as(rule))
     });
-    change.set_group(&id, group)?;
+    change.set_group(&id, &group)?;
     Ok(vec![Xml::text("return", true)])
 }
 

@@ -450,12 +450,15 @@ pub(super) fn modify(request: Request<'_>, change: &mut Change<'_>) -> Answer {
             return Err(no_such("sg-", group));
         }
     }
-    if let Some(instance) = change.world.instances.get_mut(id) {
+    change.guarded(|world| {
+        let Some(instance) = world.instances.get_mut(id) else {
+            return;
+        };
         instance.terminates_itself = terminates.unwrap_or(instance.terminates_itself);
         if !groups.is_empty() {
-            instance.groups = groups.into_iter().map(str::to_owned).collect();
+            instance.groups = groups.iter().map(|id| (*id).to_owned()).collect();
         }
-    }
+    })?;
     Ok(vec![Xml::text("return", true)])
 }
 

@@ -1,5 +1,6 @@
 //! The ingress of a session's hosts, and routes that need none.
 
+mod ports;
 mod wide;
 
 use xdrive::cloud::folder;

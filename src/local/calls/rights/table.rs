@@ -129,7 +129,10 @@ const ROWS: &[(&str, &str, &[On])] = &[
     (
         "ec2",
         "ModifyInstanceAttribute",
-        &[Named("instance", "InstanceId")],
+        &[
+            Named("instance", "InstanceId"),
+            Named("security-group", "GroupId"),
+        ],
     ),
     ("ec2", "RebootInstances", &[Named("instance", "InstanceId")]),
     (
