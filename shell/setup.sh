@@ -19,8 +19,10 @@ NFS='user-mode-linux nfs-ganesha nfs-ganesha-vfs nfs-common'
 CLI='awscli==1.46.3'
 # boto3 is the independent client in tests/suite/boto.rs, moto the independent EC2 in
 # tests/suite/moto/ (its server needs flask).
+# distributed is an engine that computes on several machines (tests/suite/session/workers/wide.rs).
 # kubernetes-validate knows what a cluster accepts (tests/suite/session/shares.rs).
-PYTHON="boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5 kubernetes-validate==1.37.0 $CLI"
+PYTHON="boto3==1.44.5 moto[ec2]==5.2.1 flask==3.1.3 flask-cors==6.0.5 kubernetes-validate==1.37.0
+  distributed==2026.8.0 $CLI"
 
 say() { printf '%s\n' "$*" >&2; }
 

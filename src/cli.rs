@@ -21,7 +21,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
     fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
-    rename, run, selftest, share, ssh_config, stop, sync, tend, workers,
+    recipe, rename, run, selftest, share, ssh_config, stop, sync, tend, workers,
 };
 use crate::ec2::Account;
 use crate::failure::Failure;
@@ -208,6 +208,10 @@ pub enum Command {
     ///
     /// It allows what xdrive does, and no more.
     Policy(policy::Args),
+    /// Write the files of something bigger: a hub for a class.
+    ///
+    /// They are scripts and settings around xdrive's own commands, and yours from then on.
+    Recipe(recipe::Args),
     /// The EC2 in a folder: for other tools, and notices of spot.
     ///
     /// And to see what AWS does to spot instances. Every command on drives works behind it, too:
@@ -452,6 +456,7 @@ impl Cli {
             }
             Command::Local(LocalCommand::Folder(command)) => local::run(command, &context),
             Command::Policy(args) => policy::run(&args, &context),
+            Command::Recipe(args) => recipe::run(&args),
             Command::Help { words } => help::explain(&words),
             Command::Man { dir: Some(dir), .. } => man::write_all(&dir),
             Command::Man { topic, .. } => man::print_page(topic.as_deref()),

@@ -27,6 +27,7 @@ pub mod ports;
 pub mod prices;
 pub mod proxy;
 pub mod ps;
+pub mod recipe;
 pub mod rename;
 pub mod run;
 pub mod selftest;

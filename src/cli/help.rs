@@ -19,7 +19,7 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, unattended, network, local)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 22] = [
+const RARE: [&str; 23] = [
     "adopt",
     "attach",
     "cat",
@@ -40,6 +40,7 @@ const RARE: [&str; 22] = [
     "tend",
     "workers",
     "policy",
+    "recipe",
     "man",
     "completions",
 ];

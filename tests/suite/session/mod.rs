@@ -50,6 +50,7 @@ mod people;
 mod plans;
 mod pulls;
 mod readme;
+mod recipe;
 mod refusals;
 mod restart;
 mod runs;

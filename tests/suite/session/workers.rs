@@ -1,6 +1,7 @@
 //! `xdrive workers`: throwaway copies of a drive in one network with it.
 
 mod joined;
+mod wide;
 
 use super::json::document;
 use super::simulated::{count, in_the_cloud, paper, traced, with_snapshot};

@@ -14,7 +14,7 @@ const WAIT: &str = "echo there; until [ -e /work/end ]; do sleep 0.05; done; rm 
 /// The ports on which something listens.
 const PORTS: [u16; 3] = [8443, 8444, 8445];
 
-/// Those of [`PORTS`] that this computer reaches, once one of them must be reached or none.
+/// The ports of [`PORTS`] that this computer reaches, once something listens at each.
 fn reached(site: &Site) -> Vec<u16> {
     let listen = PORTS.map(|port| {
         format!("python3 -m http.server {port} >/dev/null 2>&1 & echo $! >>/run/servers;")

@@ -41,7 +41,7 @@ fn begin(site: &Site, number: &str) -> crate::session::site::Ended {
 }
 
 /// The workers, by name, and each one's instance.
-fn up(site: &Site) -> Vec<(String, String)> {
+pub(super) fn up(site: &Site) -> Vec<(String, String)> {
     let rows = document("workers", &site.run(&["workers", "demo", "--json"]));
     let rows = rows.as_array().unwrap().iter();
     let word = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
