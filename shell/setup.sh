@@ -4,6 +4,7 @@
 #   trees      the local machine tree and the image of new drives, like `xdrive local setup`; and
 #              criu's archive, without which all but freezing works
 #   test       both, the tests' packages and a second tree; prints the tests' Python
+#   hub        the base of the hub's image, for the tests of its recipe; with npm, if there is none
 #   bench      packages, trees and the AWS CLI for tests/bench/aws.rs; prints its path
 # Without WHAT: packages, then trees. Quiet if nothing is missing. Run by build.sh and test.sh; safe
 # to interrupt and to run again.
@@ -119,6 +120,12 @@ main() {
     case $what in
       packages) install_packages $TRY ;;
       trees) trees ;;
+      hub)
+        install_packages $TRY
+        # Whoever has another one keeps it.
+        command -v npm >/dev/null || install_packages npm
+        as_root env XDRIVE_CACHE="$cache" "$top/shell/local/hub.sh" >&2
+        ;;
       test | bench)
         nfs
         install_packages $TRY $TEST

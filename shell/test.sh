@@ -20,10 +20,15 @@ main() {
     echo 'hint: sudo --preserve-env=PATH,HOME shell/test.sh' >&2
     exit 77
   fi
+  hub=
   case ${1-} in
-    --all) shift ;;
+    --all)
+      shift
+      hub=hub
+      ;;
     --long)
       shift
+      hub=hub
       export XDRIVE_LONG=1
       ;;
     *)
@@ -35,7 +40,8 @@ main() {
       ;;
   esac
   "$top/shell/build.sh" >/dev/null
-  XDRIVE_TEST_PYTHON=$("$top/shell/setup.sh" test)
+  # shellcheck disable=SC2086 # a word, or none
+  XDRIVE_TEST_PYTHON=$("$top/shell/setup.sh" $hub test)
   export XDRIVE_TEST_PYTHON
   cd "$top"
   # Most tests wait for machines that boot, sync and end: more tests than processors keep those

@@ -40,7 +40,8 @@ fn no_further_pool_is_tried_once_ctrl_c_asks_for_the_end() {
     for instance_type in TYPES.split(',') {
         plant(&site, Fault::no_capacity(instance_type, 99));
     }
-    site.set(SLOW);
+    // So long that a signal comes in time.
+    site.set(&format!("{SLOW}calls-take-ms = 150\n"));
     let image = site.image();
     let words = [
         "connect", "demo", "--image", &image, "--type", TYPES, "--", "true",

@@ -1,5 +1,7 @@
 //! The files of `xdrive recipe`: what they take for settings, and what they make of xdrive's answers.
 
+mod wide;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
