@@ -136,6 +136,7 @@ fn become_many(args: Args, number: u16, paths: &Paths, context: &Context) -> Res
     if args.command.is_empty() && !is_dry_run {
         args.refuse_flags()?;
     }
+    let are_as_before = args.are_as_before();
     let all = Workers::new(args, number, paths, context)?;
     let place = super::whole(leader.clone());
     super::block_on(async {
@@ -147,7 +148,11 @@ fn become_many(args: Args, number: u16, paths: &Paths, context: &Context) -> Res
         let drive = Drive::open(opening, cloud.clone()).await?;
         let known = known::find(&cloud, &leader).await?;
         let numbers = numbers(&known, number);
-        let all = all.like_before(&drive, paths).await?;
+        let all = if are_as_before {
+            all.like_before(&drive, paths).await?
+        } else {
+            all
+        };
         if is_dry_run {
             return foresee::foresee(&drive, &all.request, numbers.missing.len(), json).await;
         }

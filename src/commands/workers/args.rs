@@ -41,21 +41,28 @@ pub struct Args {
 }
 
 impl Args {
-    /// Refuses what is for workers that are begun by it.
-    pub(super) fn refuse_flags(&self) -> Result<(), Failure> {
+    /// Whether nothing says what workers are to be like: they are as those before.
+    pub(super) fn are_as_before(&self) -> bool {
         let Config {
+            dry_run,
             json,
             cidr,
             proxy_command,
             ..
         } = self.launch.config.clone();
         let rest = Config {
+            dry_run,
             json,
             cidr,
             proxy_command,
             ..Config::default()
         };
-        if self.command.is_empty() && self.max.is_none() && self.launch.config == rest {
+        self.command.is_empty() && self.max.is_none() && self.launch.config == rest
+    }
+
+    /// Refuses what is for workers that are begun by it.
+    pub(super) fn refuse_flags(&self) -> Result<(), Failure> {
+        if self.are_as_before() && !self.launch.config.dry_run {
             return Ok(());
         }
         let error = anyhow!("--max, and the flags of a launch, are for workers that are begun");

@@ -167,9 +167,6 @@ impl Workers {
         let Some(host) = &leader.facts.host else {
             return Ok(self);
         };
-        if !self.request.command.is_empty() {
-            return Ok(self);
-        }
         let now = leader.cloud.clock.now();
         let wanted = leader.wanted_workers(host).await?;
         let Some(wanted) = wanted.filter(|wanted| wanted.until > now) else {

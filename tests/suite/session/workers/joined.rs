@@ -82,6 +82,14 @@ fn workers_find_their_leader_are_kept_at_their_number_and_leave_nothing() {
         .reports("2 of 2 are there");
     let first = up(&site);
     assert_eq!(first.len(), 2, "{first:?}");
+    // More of them would be as these are, unless it is said what they are to be like.
+    let more = |flags: &[&str]| {
+        let words = [&["workers", "demo", "3", "--dry-run", "--json"], flags].concat();
+        let preview = document("workers-dry-run", &site.run(&words));
+        preview["offers"][0]["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(more(&["--type", "m5.large"]), "m5.large");
+    assert_eq!(more(&[]), "c6a.large");
     // Both ways, by names, and bytes come across.
     let asked = site.run(&["connect", "demo", "--no-jupyter", "--", "sh", "-c", ASK]);
     assert_eq!(asked.is(0).stdout, "w1\nw2\nnamed\n");
