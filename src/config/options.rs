@@ -78,6 +78,7 @@ impl Options {
         let places = flags.places().or(file.places());
         let shares = flags.shares().or(file.shares());
         let ingress = flags.ingress();
+        check_length(ingress.as_deref().unwrap_or_default())?;
         let tags = flags.tags.iter().cloned().collect();
         let config = flags.laid_over(file);
         Ok(Self {
@@ -113,6 +114,18 @@ impl Options {
             ..Self::default()
         })
     }
+}
+
+/// Refuses ports that do not fit in a tag of the drive (EC2 user guide, *Tag restrictions*).
+fn check_length(ports: &[OpenPort]) -> Result<(), String> {
+    const TAG: usize = 256;
+    let length: usize = ports.iter().map(|port| port.to_string().len() + 1).sum();
+    if length <= TAG {
+        return Ok(());
+    }
+    Err(format!(
+        "the ports and ranges of --ingress have more than {TAG} characters"
+    ))
 }
 
 /// Requirements of the launch, by the flags or else by the configuration `file`.

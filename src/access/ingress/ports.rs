@@ -4,7 +4,7 @@
 //! The instance gets it once it is there, and the rules are what the drive says then. Without an instance it
 //! lets nobody in anywhere; `gc` deletes it.
 
-use super::rules::{UNSEEN, group_name};
+use super::rules::{UNSEEN, group_name, once_seen};
 use crate::drive::{HostError, tags};
 use crate::ec2::{Ec2, Error, Group, Instance, Kind, OpenPort, Rule, Tags};
 use crate::ids::{DriveName, GroupId, VpcId};
@@ -42,13 +42,13 @@ pub(crate) async fn open(
         ec2.revoke(&id, rule).await?;
     }
     for rule in wanted.iter().filter(|rule| !there.contains(rule)) {
-        seen(|| ec2.authorize(&id, rule)).await?;
+        once_seen(|| ec2.authorize(&id, rule)).await?;
     }
     if host.groups.contains(&id) {
         return Ok(());
     }
     let groups: Vec<GroupId> = host.groups.iter().cloned().chain([id]).collect();
-    Ok(seen(|| ec2.set_groups(&host.id, &groups)).await?)
+    Ok(once_seen(|| ec2.set_groups(&host.id, &groups)).await?)
 }
 
 /// Takes the drive's group from its host, and deletes it.
@@ -90,14 +90,4 @@ async fn make(
             "the security group {name} in {vpc} is not this owner's"
         ))
     })
-}
-
-/// Repeats a call about a group that not every part of EC2 knows yet.
-async fn seen<F: Future<Output = Result<(), Error>>>(call: impl Fn() -> F) -> Result<(), Error> {
-    let is_early = |answer: &Result<(), Error>| {
-        answer
-            .as_ref()
-            .is_err_and(|error| error.kind == Kind::NotFound)
-    };
-    retry(&UNSEEN, is_early, call).await
 }

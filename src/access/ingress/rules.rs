@@ -127,12 +127,7 @@ impl Plan {
 
     /// Makes a rule; retries while the call does not see a new group.
     async fn add(&self, group: &GroupId, rule: &Rule) -> Result<(), ec2::Error> {
-        let is_early = |answer: &Result<(), ec2::Error>| {
-            answer
-                .as_ref()
-                .is_err_and(|error| error.kind == Kind::NotFound)
-        };
-        retry(&UNSEEN, is_early, || self.ec2.authorize(group, rule)).await
+        once_seen(|| self.ec2.authorize(group, rule)).await
     }
 
     async fn revoke(&self, group: &Group, rules: &[&Rule], authorized: &mut Authorized) {
@@ -168,6 +163,18 @@ impl Plan {
             .map_err(HostError::Ec2)?
             .ok_or_else(|| HostError::Failed(format!("{name} exists, and EC2 does not list it")))
     }
+}
+
+/// Repeats a call about a group that not every part of EC2 knows yet.
+pub(super) async fn once_seen<F: Future<Output = Result<(), ec2::Error>>>(
+    call: impl Fn() -> F,
+) -> Result<(), ec2::Error> {
+    let is_early = |answer: &Result<(), ec2::Error>| {
+        answer
+            .as_ref()
+            .is_err_and(|error| error.kind == Kind::NotFound)
+    };
+    retry(&UNSEEN, is_early, call).await
 }
 
 /// The name of an owner's group: the caller's name, for people, and a digest of the whole ARN,

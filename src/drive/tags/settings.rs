@@ -2,6 +2,7 @@
 //! such as a cost centre, travel with them.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use crate::ec2::{Arch, InvalidOpenPort, OpenPort, Speed, Tags};
 use crate::host::shares::{InvalidShared, Shared};
@@ -36,13 +37,14 @@ const SETTINGS: [&str; 12] = [
 /// Whether what begins on the drive may be frozen: `yes` or `no`.
 const FREEZE: &str = "xdrive:freeze";
 
-/// The shares of its containers, separated by commas; [`NO_SHARES`] for none.
+/// The shares of its containers, separated by commas; [`NONE`] for none.
 const SHARES: &str = "xdrive:shares";
-const NO_SHARES: &str = "none";
 
-/// The ports of its host that others may reach, separated by commas; [`NO_PORTS`] for none.
+/// The ports of its host that others may reach, separated by commas; [`NONE`] for none.
 const INGRESS: &str = "xdrive:ingress";
-const NO_PORTS: &str = "none";
+
+/// The value of a list that is empty.
+const NONE: &str = "none";
 
 /// The speed of the drive's volumes, and the rate at which they are filled from its snapshots.
 const THROUGHPUT: &str = "xdrive:throughput";
@@ -163,42 +165,24 @@ impl Settings {
     /// Adds the shares of its containers, where they are the drive's own.
     #[must_use]
     pub fn with_shares(mut self, shares: Option<&[Shared]>) -> Self {
-        let listed = |shares: &[Shared]| {
-            let words: Vec<String> = shares.iter().map(Shared::to_string).collect();
-            words.join(",")
-        };
-        let value = shares.map(|shares| match shares {
-            [] => NO_SHARES.to_owned(),
-            shares => listed(shares),
-        });
+        let value = shares.map(listed);
         self.0.extend(value.map(|value| (SHARES.to_owned(), value)));
         self
     }
 
     /// The shares of its containers, if the drive has its own.
     pub fn shares(&self) -> Result<Option<Vec<Shared>>, Unreadable> {
-        let text = self.0.get(SHARES);
-        text.map(|text| match text.as_str() {
-            NO_SHARES => Ok(Vec::new()),
-            text => text.split(',').map(str::parse).collect(),
-        })
-        .transpose()
-        .map_err(|error: InvalidShared| Unreadable {
-            tag: SHARES,
-            problem: format!("has no share's name and place: {error}"),
-        })
+        self.list(SHARES)
+            .map_err(|error: InvalidShared| Unreadable {
+                tag: SHARES,
+                problem: format!("has no share's name and place: {error}"),
+            })
     }
 
     /// Adds the ports of its host that others may reach, where they are the drive's own.
     #[must_use]
     pub fn with_ingress(mut self, ports: Option<&[OpenPort]>) -> Self {
-        let value = ports.map(|ports| match ports {
-            [] => NO_PORTS.to_owned(),
-            ports => {
-                let words: Vec<String> = ports.iter().map(OpenPort::to_string).collect();
-                words.join(",")
-            }
-        });
+        let value = ports.map(listed);
         self.0
             .extend(value.map(|value| (INGRESS.to_owned(), value)));
         self
@@ -206,16 +190,21 @@ impl Settings {
 
     /// The ports of its host that others may reach, if the drive says so.
     pub fn ingress(&self) -> Result<Option<Vec<OpenPort>>, Unreadable> {
-        let text = self.0.get(INGRESS);
+        self.list(INGRESS)
+            .map_err(|error: InvalidOpenPort| Unreadable {
+                tag: INGRESS,
+                problem: format!("has no ports to open: {error}"),
+            })
+    }
+
+    /// The values of a list, if the drive has one.
+    fn list<T: FromStr>(&self, tag: &str) -> Result<Option<Vec<T>>, T::Err> {
+        let text = self.0.get(tag);
         text.map(|text| match text.as_str() {
-            NO_PORTS => Ok(Vec::new()),
+            NONE => Ok(Vec::new()),
             text => text.split(',').map(str::parse).collect(),
         })
         .transpose()
-        .map_err(|error: InvalidOpenPort| Unreadable {
-            tag: INGRESS,
-            problem: format!("has no ports to open: {error}"),
-        })
     }
 
     /// Merges two settings: a setting that is absent here is taken from `kept`.
@@ -291,6 +280,15 @@ impl Settings {
     #[must_use]
     pub fn tags(&self) -> Tags {
         self.0.clone()
+    }
+}
+
+/// The value of a tag for a list.
+fn listed(values: &[impl ToString]) -> String {
+    let words: Vec<String> = values.iter().map(ToString::to_string).collect();
+    match &words[..] {
+        [] => NONE.to_owned(),
+        words => words.join(","),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `xdrive workers`: throwaway copies of a drive in one network with it.
 
-mod joined;
+pub(super) mod joined;
 mod wide;
 
 use super::json::document;

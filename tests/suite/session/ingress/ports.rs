@@ -108,6 +108,10 @@ fn a_port_that_cannot_be_opened_is_refused_before_anything_is_made() {
         let words = ["connect", "demo", "--ingress", port, "--", "true"];
         site.run(&words).is(2).reports("--ingress");
     }
+    let range = "1000:2001:db8:1111:2222::/64";
+    let many: Vec<&str> = (0..10).flat_map(|_| ["--ingress", range]).collect();
+    let long = [&["connect", "demo"], &many[..], &["--", "true"]].concat();
+    site.run(&long).is(2).reports("more than 256 characters");
     let both = ["connect", "demo", "--ingress", "443", "--no-ingress"];
     site.run(&both).is(2);
     let dry_run = [

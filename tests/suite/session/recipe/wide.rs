@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::{ask, hub};
 use crate::session::json::document;
 use crate::session::site::{Running, Site};
+use crate::session::workers::joined::process;
 
 /// The root file system that stands for the recipe's base image, made once.
 fn base() -> String {
@@ -162,13 +163,7 @@ fn four_students_keep_their_seats_and_files_through_the_loss_of_a_worker_and_of_
     let site = &hub.site;
     let rows = document("workers", &site.run(&["workers", "hub", "--json"]));
     let taken = rows[0]["instance"].as_str().unwrap();
-    let record = site
-        .dir()
-        .join("instances")
-        .join(taken)
-        .join("supervisor.json");
-    let record: Value = serde_json::from_str(&fs::read_to_string(record).unwrap()).unwrap();
-    let supervisor = i32::try_from(record["pid"].as_i64().unwrap()).unwrap();
+    let supervisor = process(site, taken, "supervisor.json");
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     let killed = hub.in_container(KILL);
     assert_eq!(killed, "killed\n");

@@ -51,7 +51,7 @@ pub(super) fn up(site: &Site) -> Vec<(String, String)> {
 }
 
 /// A process of an instance, by the file that has its record.
-fn process(site: &Site, instance: &str, file: &str) -> i32 {
+pub(in crate::session) fn process(site: &Site, instance: &str, file: &str) -> i32 {
     let file = site.dir().join("instances").join(instance).join(file);
     let record: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     record["pid"].as_i64().unwrap().try_into().unwrap()
