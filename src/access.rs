@@ -8,6 +8,7 @@
 mod arrival;
 mod attachment;
 mod client_line;
+mod elastic;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod hosts;
@@ -40,6 +41,7 @@ pub(crate) use arrival::Ready;
 use arrival::{Arrival, Coming};
 pub(crate) use client_line::by_ssh;
 use client_line::{is_by_ssh, line, parse_other, session_of, translated};
+pub(crate) use elastic::Elastic;
 use ingress::Ingress;
 use lease::{LeaseContext, extend};
 pub(crate) use links::Reattached;
@@ -92,6 +94,19 @@ impl SshHosts {
     /// The ingress of hosts and launches.
     pub(crate) fn ingress(&mut self) -> &mut Ingress {
         self.login.ingress()
+    }
+
+    /// Has each host get this address before its login; none leaves it its own.
+    pub(crate) fn give(&mut self, elastic: Option<Elastic>) {
+        self.login.elastic = elastic;
+    }
+
+    /// The host at the address that it has got since it was listed.
+    pub(crate) fn located(&self, mut host: Box<Instance>) -> Box<Instance> {
+        if let Some(elastic) = &self.login.elastic {
+            elastic.locate(&mut host);
+        }
+        host
     }
 
     /// The connection to a host that answered, and its scripts.

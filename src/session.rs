@@ -11,6 +11,7 @@
 //! connection, a failure, EC2) becomes an [`Ending`], and every ending leads to the same save.
 //! Before the drive was ever attached, the save is an unwind; `drive` decides which.
 
+mod address;
 mod along;
 mod browser;
 mod build;

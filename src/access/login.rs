@@ -20,6 +20,7 @@ use crate::retry::retry;
 use crate::ssh::{ProxyEnd, ProxyFailure, PublicHostKey, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 
+use super::elastic::Elastic;
 use super::ingress::Ingress;
 use super::purpose::{ArrivalRequest, Purpose};
 use super::target::{USER, own_key_since, target};
@@ -54,6 +55,8 @@ pub(super) struct Login {
     ingress: Ingress,
     ec2: Ec2,
     clock: Clock,
+    /// The address that hosts get before the login.
+    pub(super) elastic: Option<Elastic>,
     /// Whether nothing may be changed, even to log in.
     pub(super) only_looks: bool,
     /// The hosts' own keys, where this process learnt them after it had read the tags.
@@ -112,6 +115,7 @@ impl Login {
             ingress,
             ec2,
             clock,
+            elastic: None,
             only_looks: false,
             renewed: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -146,6 +150,8 @@ impl Login {
         purpose: Purpose<'_>,
     ) -> Result<LoggedIn, Refusal> {
         let missing = |what: &str| Refusal::Unreachable(what.to_owned());
+        let moved = self.move_to_elastic(host).await;
+        let host = moved.as_ref().unwrap_or(host);
         let mut target = self.target(host).map_err(missing)?;
         if !self.only_looks {
             self.ingress.open(host, target.address.ip());
@@ -185,6 +191,16 @@ impl Login {
             self.refused.insert(host.id.clone(), (now, why.clone()));
         }
         authorized
+    }
+
+    /// The host at the Elastic IP address that it has got since it was listed.
+    async fn move_to_elastic(&mut self, host: &Instance) -> Option<Instance> {
+        let elastic = self.elastic.as_mut().filter(|_| !self.only_looks)?;
+        let address = elastic.settle(host).await?;
+        Some(Instance {
+            address: Some(address),
+            ..host.clone()
+        })
     }
 
     /// Reads the tag again: the host may have made its own key since. Returns whether `target` has that

@@ -16,7 +16,7 @@ use crate::config::{Config, Paths};
 use crate::drive::observed::DEVICE;
 use crate::drive::pools::{self, ArchBy, Requirements, Resources, Terms, image_of};
 use crate::drive::{HostError, tags};
-use crate::ec2::calls::{CALLS, Call, Right, SHARES};
+use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, Right, SHARES};
 use crate::ec2::{
     DryRun, DryRunTargets, Ec2, Kind, Market, Partition, Quota, SPOT_ROLE, SnapshotState, Tags,
 };
@@ -267,7 +267,9 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Check {
 
 /// Whether every session needs a right for the call. Reading quotas is optional, and has its own check.
 fn is_needed(call: &Call) -> bool {
-    call.right != Right::Free && !matches!(call.service, "servicequotas" | SHARES)
+    call.right != Right::Free
+        && !matches!(call.service, "servicequotas" | SHARES)
+        && !OF_ADDRESSES.contains(&call.name)
 }
 
 /// The calls that a session needs a right for, each tried by a dry run.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::cloud::{self, Cloud};
 use crate::config::S3Prefix;
-use crate::ec2::calls::{CALLS, Call, Role, SHARES};
+use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, Role, SHARES};
 use crate::ec2::{DRIVE, KeyArn, OWNER, Partition, SHARE};
 use crate::failure::{Exit, Failure};
 
@@ -49,6 +49,10 @@ pub struct Args {
     #[arg(long, value_name = "ARN")]
     pub kms_key: Vec<KeyArn>,
 
+    /// Also allow to give a drive's host an Elastic IP address of the account (`--address`).
+    #[arg(long, hide_short_help = true)]
+    pub address: bool,
+
     /// Allow only drives that are this caller's own.
     ///
     /// Those whose tag xdrive:owner is who asks now. Without it, whoever has the policy may use, read and delete every drive of the account.
@@ -71,7 +75,7 @@ pub struct Args {
         long,
         value_name = "s3://BUCKET/PREFIX",
         hide_short_help = true,
-        conflicts_with_all = ["role", "kms_key", "own", "tend", "selftest", "shares"]
+        conflicts_with_all = ["role", "kms_key", "address", "own", "tend", "selftest", "shares"]
     )]
     pub results: Option<S3Prefix>,
 
@@ -81,13 +85,13 @@ pub struct Args {
     #[arg(
         long,
         hide_short_help = true,
-        conflicts_with_all = ["role", "kms_key", "tend", "results", "selftest"]
+        conflicts_with_all = ["role", "kms_key", "address", "tend", "results", "selftest"]
     )]
     pub shares: bool,
 
     /// Write instead what `xdrive selftest` asks besides: Session Manager and Fault Injection
     /// Service.
-    #[arg(long, conflicts_with_all = ["role", "kms_key", "own", "tend"])]
+    #[arg(long, conflicts_with_all = ["role", "kms_key", "address", "own", "tend"])]
     pub selftest: bool,
 }
 
@@ -102,6 +106,8 @@ pub struct Grants<'a> {
     pub owner: Option<&'a str>,
     /// Whether only what `xdrive tend` does is allowed.
     pub tends: bool,
+    /// Whether hosts may be given Elastic IP addresses.
+    pub addresses: bool,
 }
 
 /// Prints the policy. Returns the exit code. The region, which may decide the partition, is read
@@ -128,6 +134,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
             keys: &args.kms_key,
             owner: owner.as_deref(),
             tends: args.tend,
+            addresses: args.address,
         };
         policy(partition, grants)
     };
@@ -184,7 +191,9 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
     // An instance's interface gets the tags of the account's own.
     let mut created: Vec<&str> = vec!["network-interface"];
     let is_made = |call: &&Call| {
-        call.service != SHARES && (!grants.tends || !NOT_OF_TEND.contains(&call.name))
+        call.service != SHARES
+            && (!grants.tends || !NOT_OF_TEND.contains(&call.name))
+            && (grants.addresses || !OF_ADDRESSES.contains(&call.name))
     };
     for call in CALLS.iter().filter(is_made) {
         let action = call.action();

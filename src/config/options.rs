@@ -12,7 +12,7 @@ use super::reach::Reach;
 use super::settings::Config;
 use super::variables::{Asked, Variables};
 use crate::drive::pools::{Requirements, Resources};
-use crate::ec2::{Market, OpenPort, Speed, Tags};
+use crate::ec2::{HostAddress, Market, OpenPort, Speed, Tags};
 use crate::host::places::Places;
 use crate::host::shares::Shared;
 
@@ -49,6 +49,8 @@ pub struct Options {
     /// All ports of the drive's host that others may reach, which become the drive's own; none leaves them as they
     /// are.
     pub ingress: Option<Vec<OpenPort>>,
+    /// The public address of the drive's hosts, which becomes the drive's own; none leaves it as it is.
+    pub address: Option<HostAddress>,
     /// How hosts are reached.
     pub reach: Reach,
     /// The typed tags of the account's own: those of the configuration are for every command.
@@ -79,6 +81,7 @@ impl Options {
         let shares = flags.shares().or(file.shares());
         let ingress = flags.ingress();
         check_length(ingress.as_deref().unwrap_or_default())?;
+        let address = flags.host_address();
         let tags = flags.tags.iter().cloned().collect();
         let config = flags.laid_over(file);
         Ok(Self {
@@ -108,6 +111,7 @@ impl Options {
             places,
             shares,
             ingress,
+            address,
             reach: config.reach(),
             tags,
             config,
@@ -208,6 +212,12 @@ impl Config {
     fn ingress(&self) -> Option<Vec<OpenPort>> {
         let has_none = self.no_ingress.then(Vec::new);
         self.ingress.clone().or(has_none)
+    }
+
+    /// The public address of the drive's hosts; `None` where that is left open.
+    fn host_address(&self) -> Option<HostAddress> {
+        let is_any = self.no_address.then_some(HostAddress::Any);
+        self.address.clone().map(HostAddress::Elastic).or(is_any)
     }
 
     /// How hosts are reached.

@@ -24,7 +24,7 @@ use crate::drive::tags::Note;
 use crate::ec2::{Cidr, Market, OpenPort};
 use crate::host::places::Mount;
 use crate::host::shares::Shared;
-use crate::ids::SubnetId;
+use crate::ids::{AllocationId, SubnetId};
 use crate::ssh::ProxyCommand;
 
 over::settings! {
@@ -420,6 +420,18 @@ pub struct Config {
     #[arg(long, conflicts_with = "ingress", hide_short_help = true, help_heading = REACH)]
     #[serde(skip)]
     pub no_ingress: bool,
+
+    /// Give the drive's hosts this Elastic IP address, so that a name in DNS stays right.
+    ///
+    /// Each host gets it before the first login; the drive keeps it until another one is given.
+    #[arg(long, value_name = "EIPALLOC", hide_short_help = true, help_heading = REACH)]
+    #[serde(skip)]
+    pub address: Option<AllocationId>,
+
+    /// Give the drive's next host an address of EC2's own.
+    #[arg(long, conflicts_with = "address", hide_short_help = true, help_heading = REACH)]
+    #[serde(skip)]
+    pub no_address: bool,
 
     /// Connect through this command, as by ssh's `ProxyCommand`.
     ///

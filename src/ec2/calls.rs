@@ -76,6 +76,12 @@ pub const SHARES: &str = "elasticfilesystem";
 /// The kind of a security group, as ARNs have it.
 const GROUP: &str = "security-group";
 
+/// The kind of an Elastic IP address, as ARNs have it.
+const ADDRESS: &str = "elastic-ip";
+
+/// The calls that are made for Elastic IP addresses alone.
+pub const OF_ADDRESSES: [&str; 2] = ["AssociateAddress", "DescribeAddresses"];
+
 /// Resources that must be a drive's even where a call only uses them to make another.
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
@@ -97,12 +103,14 @@ impl Call {
             Right::Free => Vec::new(),
             Right::Read => vec![("*", Role::Any)],
             Right::Own { kinds, tag } => {
-                // A group has its owner's tag, and none of a drive.
-                let tag = |kind| if kind == GROUP { OWNER } else { tag };
-                let kinds = kinds.iter();
-                kinds
-                    .map(|kind| (*kind, Role::Tagged(tag(*kind))))
-                    .collect()
+                let role = |kind| match kind {
+                    // It has its owner's tag, and none of a drive.
+                    GROUP => Role::Tagged(OWNER),
+                    // It is the account's own, and has no tag of xdrive's.
+                    ADDRESS => Role::Used,
+                    _ => Role::Tagged(tag),
+                };
+                kinds.iter().map(|kind| (*kind, role(*kind))).collect()
             }
             Right::Make { kinds, tag, with } => {
                 let used = with.iter().map(|kind| {
@@ -125,6 +133,7 @@ impl Call {
 
 /// All calls that xdrive sends, by name.
 pub const CALLS: &[Call] = &[
+    on_own("AssociateAddress", &["instance", ADDRESS]),
     on_own("AttachVolume", &["instance", "volume"]),
     group("AuthorizeSecurityGroupIngress"),
     Call {
@@ -162,6 +171,7 @@ pub const CALLS: &[Call] = &[
     group("DeleteSecurityGroup"),
     on_own("DeleteSnapshot", &["snapshot"]),
     on_own("DeleteVolume", &["volume"]),
+    read("DescribeAddresses"),
     Call {
         service: SHARES,
         ..read("DescribeFileSystems")
@@ -317,6 +327,7 @@ mod tests {
                 for rest in text.split(before).skip(1) {
                     let (name, _) = rest.split_once('"').unwrap();
                     let starts = [
+                        "Associate",
                         "Attach",
                         "Authorize",
                         "Copy",

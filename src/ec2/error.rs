@@ -150,6 +150,15 @@ impl Error {
         self.code == "IdempotentInstanceTerminated"
     }
 
+    /// Whether the instance does not run yet, or any more, where it has to.
+    #[must_use]
+    pub fn is_not_running(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "InvalidInstanceID" | "IncorrectInstanceState"
+        )
+    }
+
     /// Whether EC2 throttled the request, without carrying it out. Limits that pass more slowly
     /// (five pending snapshots of a volume) are [`Kind::Throttled`] too, but not this.
     pub(super) fn is_request_throttling(&self) -> bool {

@@ -9,6 +9,7 @@
 //! Nothing here decides what to do next: that is `drive::plan`.
 
 mod account;
+mod address;
 mod arch;
 mod blocks;
 pub mod calls;
@@ -62,6 +63,7 @@ pub const OP: &str = "xdrive:op";
 pub const SHARE: &str = "xdrive:share";
 
 pub use account::{Account, AccountError};
+pub use address::{ElasticIp, HostAddress};
 pub use arch::Arch;
 /// The SDK's HTTP client, which carries the requests to AWS or to an EC2 in a folder.
 pub use aws_smithy_runtime_api::client::http::SharedHttpClient as HttpClient;

@@ -102,6 +102,10 @@ id!(
     GroupId, "sg-", "a security group"
 );
 id!(
+    /// `eipalloc-…`, an Elastic IP address.
+    AllocationId, "eipalloc-", "an allocation"
+);
+id!(
     /// `fs-…`, a file system of Elastic File System.
     FileSystemId, "fs-", "a file system"
 );

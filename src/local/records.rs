@@ -6,6 +6,7 @@
 //!
 //! Nothing here reads a clock, a parameter or the disk.
 
+mod addresses;
 mod groups;
 mod shares;
 
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::plane::{PaperSuperblock, Up};
 use super::settings::Boots;
 
+pub(super) use addresses::{Address, Association};
 pub(super) use groups::{Group, Peer, Rule};
 pub(super) use shares::{FileSystem, Target};
 

@@ -5,6 +5,7 @@
 //! that finds one records it under the lock.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +17,8 @@ use super::experiment::{Experiment, Template};
 use super::faults::Fault;
 use super::plane::{Allowed, Firewall, Guarded, Origin};
 use super::records::{
-    Ending, FileSystem, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags, Target, Volume,
+    Address, Ending, FileSystem, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags,
+    Target, Volume,
 };
 
 /// The format of the state file.
@@ -61,6 +63,9 @@ pub(super) struct World {
     pub(super) templates: BTreeMap<String, Template>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) experiments: BTreeMap<String, Experiment>,
+    /// The Elastic IP addresses.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) addresses: BTreeMap<String, Address>,
     /// The file systems of Elastic File System.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) file_systems: BTreeMap<String, FileSystem>,
@@ -105,6 +110,7 @@ impl World {
             groups: BTreeMap::from([(catalog::DEFAULT_GROUP.to_owned(), group)]),
             templates: BTreeMap::new(),
             experiments: BTreeMap::new(),
+            addresses: BTreeMap::new(),
             file_systems: BTreeMap::new(),
             targets: BTreeMap::new(),
             faults: Vec::new(),
@@ -149,6 +155,15 @@ impl World {
         (!gone).then_some((instance, state))
     }
 
+    /// The Elastic IP address that `instance` has at `at`.
+    pub(super) fn elastic(&self, instance: &str, at: Timestamp) -> Option<Ipv4Addr> {
+        let mut all = self.addresses.values();
+        all.find_map(|address| {
+            let held = address.association(at)?;
+            (held.instance == instance).then_some(address.ip)
+        })
+    }
+
     /// The volumes attached to `instance` at `at`.
     pub(super) fn attached_to(
         &self,
@@ -188,6 +203,12 @@ impl World {
         } else if let Some(ending) = &mut instance.stop {
             ending.done.get_or_insert(done);
             return Vec::new();
+        }
+        for address in self.addresses.values_mut() {
+            let held = address.association(done);
+            if held.is_some_and(|held| held.instance == id) {
+                address.disassociate(done);
+            }
         }
         let mut removed = Vec::new();
         for (volume_id, volume) in &mut self.volumes {
@@ -251,6 +272,11 @@ impl World {
         for snapshot in self.snapshots.values_mut() {
             snapshot.tags.forget_before(horizon);
         }
+        for address in self.addresses.values_mut() {
+            let associations = &mut address.associations;
+            associations.retain(|it| !past(it.until, Duration::ZERO));
+            address.tags.forget_before(horizon);
+        }
         for group in self.groups.values_mut() {
             group.tags.forget_before(horizon);
         }
@@ -281,9 +307,11 @@ impl World {
         let guarded = machines().map(|(id, instance)| {
             let groups = instance.groups.iter().filter_map(|id| self.groups.get(id));
             let rules = groups.flat_map(|group| &group.ingress);
+            let elastic = self.elastic(id, self.last);
             Guarded {
                 instance: id.clone(),
                 allowed: rules.filter_map(allowed).collect(),
+                elastic: elastic.map(|ip| (ip, instance.machine.address)),
             }
         });
         Firewall {

@@ -33,7 +33,7 @@ pub(crate) struct DriveFacts {
 
 impl DriveFacts {
     /// The facts that a listing shows; `from` is the part that the user chose.
-    pub(super) fn read(listing: Listing, from: Option<&Head>) -> Self {
+    pub(crate) fn read(listing: Listing, from: Option<&Head>) -> Self {
         let newest_saved = newest(&[], &listing.snapshots);
         let is_worker = newest_saved.is_some_and(|of| tags::worker_of(of).is_some());
         let counts = |live: &&Instance| is_worker || !is_thrown_away(live);

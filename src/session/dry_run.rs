@@ -6,10 +6,10 @@
 use anyhow::anyhow;
 use serde::Serialize;
 
-use super::ingress;
 use super::request::Request;
 use super::start::{Asked, first_image};
 use super::state::Session;
+use super::{address, ingress};
 use crate::access::SshHosts;
 use crate::cloud::Cloud;
 use crate::drive::plan::{Next, Step, Waiting};
@@ -54,6 +54,9 @@ struct Preview {
     shares: Vec<String>,
     /// Ports of the host that others may reach, each with a range unless everybody may.
     ingress: Vec<String>,
+    /// Id of the Elastic IP address of its hosts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
     /// Offers, where something is launched.
     #[serde(flatten)]
     offers: Option<Offers>,
@@ -93,6 +96,7 @@ impl Preview {
             container: None,
             shares: Vec::new(),
             ingress: Vec::new(),
+            address: None,
             offers: None,
             text: String::new(),
         }
@@ -223,7 +227,7 @@ impl Preview {
         self.shares = shares;
     }
 
-    /// Adds the ports of the host that others may reach.
+    /// Adds the ports of the host that others may reach, and its address.
     fn add_ingress(&mut self, request: &Request, found: &DriveFacts) -> Result<(), Failure> {
         let wanted = ingress::wanted(request, &found.settings);
         let wanted = wanted.map_err(|error| Failure::new(Exit::Config, error))?;
@@ -231,6 +235,12 @@ impl Preview {
             self.line(&port.words());
         }
         self.ingress = wanted.iter().map(OpenPort::to_string).collect();
+        self.address = address::wanted(request, &found.settings)
+            .map_err(|error| Failure::new(Exit::Config, error))?
+            .map(String::from);
+        if let Some(address) = &self.address {
+            self.line(&format!("its host gets the Elastic IP address {address}"));
+        }
         Ok(())
     }
 
@@ -377,6 +387,7 @@ impl Session {
         let drive = self.request.drive.clone();
         let mut preview = Preview::new(&drive);
         self.find_shares(found).await?;
+        self.find_address(found).await?;
         self.reconciler.hosts().only_look();
         let next = match self.request.options.config.from {
             // A head may be missing until the lists are settled.

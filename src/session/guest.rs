@@ -145,17 +145,22 @@ impl Session {
         }
     }
 
-    /// Opens the ports that are asked for, and closes others: at once, and on the drive's later hosts.
+    /// Opens the ports that are asked for, and closes others: at once, and on the drive's later hosts. Those have
+    /// the address that is asked for, too.
     async fn open_as_guest(&mut self, host: &Instance) {
-        let Some(ports) = &self.request.options.ingress else {
+        let (ports, address) = (&self.request.options.ingress, &self.request.options.address);
+        if ports.is_none() && address.is_none() {
             return;
-        };
+        }
         let (cloud, report) = (&self.drive.cloud, &self.drive.report);
-        ingress::settle(&self.request, &self.recorded, host, cloud, report).await;
-        let setting = Settings::default().with_ingress(Some(ports)).tags();
+        if ports.is_some() {
+            ingress::settle(&self.request, &self.recorded, host, cloud, report).await;
+        }
+        let setting = Settings::default().with_ingress(ports.as_deref());
+        let setting = setting.with_address(address.as_ref()).tags();
         if let Err(why) = self.drive.tag_mounted(host, &setting).await {
             report.warn(&format!(
-                "the drive's later hosts have its ports as before: {why}"
+                "the drive's later hosts have its ports and address as before: {why}"
             ));
         }
     }

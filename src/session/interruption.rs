@@ -24,7 +24,7 @@ use crate::signals::End;
 use super::leave::Parting;
 use super::request::{Request, Task};
 use super::state::Session;
-use crate::opener::{Cost, Drive, Ending, Interruption};
+use crate::opener::{Cost, Drive, DriveFacts, Ending, Interruption, Listing};
 
 /// How far a session's command had come when its instance was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,9 +189,22 @@ impl Session {
         true
     }
 
+    /// Takes up what others have set on the drive since this session began: its ports, its address. Without an
+    /// answer of EC2 they stay as they were.
+    async fn take_up_settings(&mut self) {
+        let listing = Listing::read(&self.drive.cloud.ec2, &self.drive.name).await;
+        let Ok(listing) = listing else { return };
+        let facts = DriveFacts::read(listing, None);
+        if let Err(failure) = self.find_address(&facts).await {
+            self.drive.report.warn(&failure.to_string());
+        }
+        self.recorded = facts.settings;
+    }
+
     /// As [`Session::run`] towards a mounted drive, for a session that resumes: if the volume's
     /// zone has no capacity, from the snapshot in any zone.
     pub(super) async fn resume(&mut self) -> (Outcome, Option<End>) {
+        self.take_up_settings().await;
         let (outcome, asked) = self.resume_with_fallbacks().await;
         if let Outcome::Ready { instance, .. } = &outcome {
             let market = instance.market;

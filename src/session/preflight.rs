@@ -46,6 +46,7 @@ impl Session {
         }
         self.settle_terms(&drive)?;
         self.find_shares(&drive).await?;
+        self.find_address(&drive).await?;
         self.explain_first(&drive).await;
         if let Some(host) = &drive.host {
             let report = &self.drive.report;

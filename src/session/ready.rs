@@ -159,7 +159,7 @@ impl Session {
                         asked,
                     };
                     return Ok(Led {
-                        host: instance,
+                        host: self.reconciler.hosts().located(instance),
                         entry,
                     });
                 }

@@ -114,6 +114,7 @@ impl Session {
             .with_freezing(options.freezing)
             .with_shares(options.shares.as_deref())
             .with_ingress(options.ingress.as_deref())
+            .with_address(options.address.as_ref())
             .with_own(&drive.own_tags(&options.tags)?)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),

@@ -36,8 +36,8 @@ fn effect(id: &str) -> Option<Effect> {
         | "remote_forwards" | "env" | "env_file" | "agent" | "aws" | "no_git"
         | "no_registry_login" | "exact_ports" | "checkpoint" | "notice" | "no_join" | "cidr"
         | "proxy_command" | "terminal" | "note" | "no_terminal" | "command" | "detach" | "max"
-        | "ingress" | "no_ingress" | "again" | "restart" | "tries" | "retry" | "retry_on"
-        | "results" | "results_every" | "notify" => Effect::Always,
+        | "ingress" | "no_ingress" | "address" | "no_address" | "again" | "restart" | "tries"
+        | "retry" | "retry_on" | "results" | "results_every" | "notify" => Effect::Always,
         _ => return None,
     })
 }

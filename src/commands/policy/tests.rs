@@ -188,6 +188,7 @@ fn it_fits_a_managed_policy() {
             keys: &keys,
             owner,
             tends: false,
+            addresses: true,
         };
         let text = super::policy(Partition::UsGov, grants).to_string();
         assert!(text.len() <= LONGEST, "{} characters", text.len());
@@ -234,6 +235,7 @@ fn every_arn_is_of_the_partition() {
             keys: &keys,
             owner: None,
             tends: false,
+            addresses: true,
         };
         let text = super::policy(partition, grants).to_string();
         let arns: Vec<&str> = text.split("\"arn:").skip(1).collect();
@@ -341,6 +343,7 @@ fn the_partition_is_that_of_the_arns_which_have_to_agree() {
         results: None,
         partition,
         role: Some(role.to_owned()),
+        address: false,
         own: false,
         tend: false,
         selftest: false,

@@ -15,6 +15,7 @@ use crate::config::launch::{Fallback, LaunchOptions};
 use crate::config::quantity::LONGEST_RUN;
 use crate::config::{Config, Options, Paths, Places, Reach};
 use crate::drive::tags::WantedWorkers;
+use crate::ec2::HostAddress;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn, DriveName};
 use crate::launch::workers;
@@ -66,6 +67,7 @@ fn for_worker(options: &mut Options) {
     options.launch.freezes = None;
     options.freezing = None;
     options.ingress = Some(Vec::new());
+    options.address = Some(HostAddress::Any);
     let config = &mut options.config;
     config.discard = true;
     config.no_join = true;

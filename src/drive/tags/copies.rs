@@ -1,5 +1,6 @@
 //! The tags of the snapshot that a drive begins with as a copy.
 
+use super::settings::ADDRESS;
 use super::write::written;
 use super::{Settings, SnapshotKind, SnapshotTags, Unreadable, read_snapshot};
 use crate::drive::source::CopySource;
@@ -23,6 +24,8 @@ pub fn fork(
     };
     let mut tags = written(&own);
     tags.extend(Settings::read(of).tags());
+    // Two drives cannot have it, and no other region has.
+    tags.remove(ADDRESS);
     tags.insert(FORKED_FROM.to_owned(), from.to_string());
     Ok((own, tags))
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::ec2::{Arch, InvalidOpenPort, OpenPort, Speed, Tags};
+use crate::ec2::{Arch, HostAddress, InvalidOpenPort, OpenPort, Speed, Tags};
 use crate::host::shares::{InvalidShared, Shared};
-use crate::ids::ImageReference;
+use crate::ids::{ImageReference, InvalidId};
 
 use super::super::pools::Requirements;
 use super::{AMI, ARCH, NAME, SCRATCH, Unreadable};
@@ -19,7 +19,7 @@ const IMAGE: &str = "xdrive:image";
 const FILE: &str = "@file";
 
 /// The keys of the drive's own settings: those that are chosen, then those that follow.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     IMAGE,
     "xdrive:type",
     "xdrive:size",
@@ -32,6 +32,7 @@ const SETTINGS: [&str; 12] = [
     FREEZE,
     SHARES,
     INGRESS,
+    ADDRESS,
 ];
 
 /// Whether what begins on the drive may be frozen: `yes` or `no`.
@@ -43,6 +44,9 @@ const SHARES: &str = "xdrive:shares";
 /// The ports of its host that others may reach, separated by commas; [`NONE`] for none.
 const INGRESS: &str = "xdrive:ingress";
 
+/// The public address that its hosts have: the id of an Elastic IP address, or `none`.
+pub(super) const ADDRESS: &str = "xdrive:address";
+
 /// The value of a list that is empty.
 const NONE: &str = "none";
 
@@ -52,8 +56,8 @@ const IOPS: &str = "xdrive:iops";
 const WARM: &str = "xdrive:warm";
 
 /// The most tags of the account's own that are carried on: AWS allows 50 on a resource (EC2 user guide,
-/// *Tag restrictions*), and a volume or snapshot has at most 36 of xdrive's.
-pub const OWN_MOST: usize = 14;
+/// *Tag restrictions*), and a volume or snapshot has at most 37 of xdrive's.
+pub const OWN_MOST: usize = 13;
 
 /// Whether a tag is the account's own: neither xdrive's nor AWS's.
 fn is_own(key: &str) -> bool {
@@ -195,6 +199,25 @@ impl Settings {
                 tag: INGRESS,
                 problem: format!("has no ports to open: {error}"),
             })
+    }
+
+    /// Adds the address that its hosts have, where it is the drive's own.
+    #[must_use]
+    pub fn with_address(mut self, address: Option<&HostAddress>) -> Self {
+        let value = address.map(HostAddress::to_string);
+        self.0
+            .extend(value.map(|value| (ADDRESS.to_owned(), value)));
+        self
+    }
+
+    /// The address that its hosts have, if the drive says so.
+    pub fn address(&self) -> Result<Option<HostAddress>, Unreadable> {
+        let text = self.0.get(ADDRESS);
+        let address = text.map(|text| text.parse()).transpose();
+        address.map_err(|error: InvalidId| Unreadable {
+            tag: ADDRESS,
+            problem: format!("has no address: {error}"),
+        })
     }
 
     /// The values of a list, if the drive has one.

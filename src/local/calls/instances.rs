@@ -1,6 +1,7 @@
 //! Calls on launched instances: describe, change, end; and their consoles.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -99,7 +100,7 @@ fn field(
     at: Timestamp,
     name: &str,
 ) -> Field {
-    let public = has_public(instance, state).then_some(instance.machine.address);
+    let public = public(world, id, instance, state, at);
     let disks = || world.attached_to(id, at);
     let attachments = || disks().filter_map(|(_, volume)| volume.attachment(at));
     let group_names = || {
@@ -145,9 +146,17 @@ fn root_device(world: &World, id: &str, at: Timestamp) -> String {
     root.unwrap_or_else(|| catalog::ROOT_DEVICE.to_owned())
 }
 
-/// Whether it has a public address: only while it runs.
-fn has_public(instance: &Instance, state: InstanceState) -> bool {
-    instance.public && matches!(state, InstanceState::Running)
+/// The public address: an Elastic IP address, or while it runs the one that it was launched with.
+fn public(
+    world: &World,
+    id: &str,
+    instance: &Instance,
+    state: InstanceState,
+    at: Timestamp,
+) -> Option<Ipv4Addr> {
+    let has_one = instance.public && matches!(state, InstanceState::Running);
+    let own = has_one.then_some(instance.machine.address);
+    world.elastic(id, at).or(own)
 }
 
 fn subnet(world: &World, instance: &Instance) -> Option<String> {
@@ -202,9 +211,8 @@ pub(super) fn item(
         });
         item.push(Xml::list("groupSet", groups));
     }
-    if has_public(instance, state) {
-        item.push(Xml::text("ipAddress", instance.machine.address));
-    }
+    let public = public(world, id, instance, state, at);
+    item.extend(public.map(|ip| Xml::text("ipAddress", ip)));
     let mut disks: Vec<_> = world
         .attached_to(id, at)
         .filter_map(|(volume, record)| Some((record.attachment(at)?, volume)))

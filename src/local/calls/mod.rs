@@ -7,6 +7,7 @@
 //! (*Error codes*) and of recorded answers.
 
 mod account;
+mod addresses;
 mod attachments;
 mod blocks;
 mod experiments;

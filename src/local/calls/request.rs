@@ -230,6 +230,8 @@ pub(crate) fn no_such_id(id: &str) -> ApiError {
         ("sg-", "InvalidGroup", "security group"),
         ("subnet-", "InvalidSubnetID", "subnet ID"),
         ("vpc-", "InvalidVpcID", "vpc ID"),
+        ("eipalloc-", "InvalidAllocationID", "allocation ID"),
+        ("eipassoc-", "InvalidAssociationID", "association ID"),
         ("rtb-", "InvalidRouteTableID", "routeTable ID"),
         (
             "sir-",

@@ -2,8 +2,8 @@
 
 use super::request::Request;
 use super::{
-    Answer, Reading, account, attachments, blocks, experiments, groups, images, instances, launch,
-    network, quotas, shares, snapshots, spot, status, tags, volumes,
+    Answer, Reading, account, addresses, attachments, blocks, experiments, groups, images,
+    instances, launch, network, quotas, shares, snapshots, spot, status, tags, volumes,
 };
 use crate::change::Change;
 
@@ -271,6 +271,36 @@ pub(super) const CALLS: &[Call] = &[
         "DescribeVpcs",
         Run::Read(network::vpcs),
         ["VpcId.#"] + FILTERS + PAGES
+    ),
+    call!(
+        "AllocateAddress",
+        Run::Write(addresses::allocate),
+        ["Domain"] + TAGS
+    ),
+    call!(
+        "AssociateAddress",
+        Run::Write(addresses::associate),
+        [
+            "AllocationId",
+            "PublicIp",
+            "InstanceId!",
+            "AllowReassociation"
+        ]
+    ),
+    call!(
+        "DisassociateAddress",
+        Run::Write(addresses::disassociate),
+        ["AssociationId", "PublicIp"]
+    ),
+    call!(
+        "ReleaseAddress",
+        Run::Write(addresses::release),
+        ["AllocationId", "PublicIp"]
+    ),
+    call!(
+        "DescribeAddresses",
+        Run::Read(addresses::describe),
+        ["AllocationId.#", "PublicIp.#"] + FILTERS
     ),
     call!(
         "CreateSecurityGroup",

@@ -47,6 +47,7 @@ pub(super) fn tags_of(
             &snapshot.filter(|it| it.state(now).is_some())?.tags
         }
         Some("sg") => &world.groups.get(id)?.tags,
+        Some("eipalloc") => &world.addresses.get(id)?.tags,
         Some("fs") => {
             let known = world.file_systems.get(id);
             &known.filter(|it| it.state(now).is_some())?.tags
@@ -78,6 +79,9 @@ fn tags_mut<'a>(
     if id.starts_with("snap-") {
         let snapshot = world.snapshots.get_mut(id)?;
         return snapshot.state(now).is_some().then_some(&mut snapshot.tags);
+    }
+    if id.starts_with("eipalloc-") {
+        return world.addresses.get_mut(id).map(|address| &mut address.tags);
     }
     if id.starts_with("sg-") {
         return world.groups.get_mut(id).map(|group| &mut group.tags);

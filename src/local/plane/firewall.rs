@@ -10,6 +10,7 @@
 //! with its instance's link ([`forget`]).
 
 use std::fmt::Write as _;
+use std::net::Ipv4Addr;
 
 use super::PlaneError;
 use super::folder::name_of;
@@ -32,6 +33,8 @@ pub struct Guarded {
     pub instance: String,
     /// The traffic that may reach it.
     pub allowed: Vec<Allowed>,
+    /// The Elastic IP address that leads to it, and its own.
+    pub elastic: Option<(Ipv4Addr, Ipv4Addr)>,
 }
 
 /// Traffic that may reach an instance.
@@ -104,7 +107,17 @@ fn table(link: &str, guarded: &Guarded, is_open_to_host: bool) -> String {
         lines += &rule;
         lines += " accept\n";
     }
-    lines += "drop\n}\n}\n";
+    lines += "drop\n}\n";
+    if let Some((elastic, own)) = guarded.elastic {
+        // Of the instance itself as well, which AWS's network turns around.
+        let _infallible = write!(
+            lines,
+            "chain elastic {{\n\
+             type nat hook prerouting priority dstnat; policy accept;\n\
+             ip daddr {elastic} dnat ip to {own}\n}}\n"
+        );
+    }
+    lines += "}\n";
     lines
 }
 
@@ -200,11 +213,19 @@ mod tests {
         let guarded = Guarded {
             instance: "i-00000000000000001".to_owned(),
             allowed: Vec::new(),
+            elastic: None,
         };
         let written = table("xd-00000001", &guarded, false);
         assert!(written.starts_with("add table inet xd-00000001\ndelete table"));
         assert!(written.contains("oifname != \"xd-00000001\" accept\n"));
         assert!(written.ends_with("ct state established,related accept\ndrop\n}\n}\n"));
         assert!(table("xd-00000001", &guarded, true).contains("iifname \"host\" accept\ndrop"));
+        let ip = |last| Ipv4Addr::new(10, 99, 0, last);
+        let elastic = Guarded {
+            elastic: Some((ip(16), ip(77))),
+            ..guarded
+        };
+        let written = table("xd-00000001", &elastic, false);
+        assert!(written.contains("ip daddr 10.99.0.16 dnat ip to 10.99.0.77\n"));
     }
 }

@@ -64,6 +64,7 @@ pub use gpu::{Driver, Gpu};
 pub use images::Image;
 pub use inside::API_URL;
 pub use machine::{Machine, Up};
+pub(super) use network::ELASTIC;
 pub use paper::{PaperPlane, PaperSuperblock};
 pub(super) use program::{PATH, programs};
 pub use real::RealPlane;

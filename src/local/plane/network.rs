@@ -17,6 +17,11 @@ use super::router::{GATEWAY, RANGE, Router};
 /// The start of instances' link addresses: locally administered (IEEE 802c), then the address.
 const MAC: &str = "02:0a";
 
+/// The first and the last Elastic IP address: of those that no instance gets. An address is unique in its state
+/// directory.
+pub(crate) const ELASTIC: (Ipv4Addr, Ipv4Addr) =
+    (Ipv4Addr::new(10, 99, 0, 16), Ipv4Addr::new(10, 99, 0, 254));
+
 /// An instance's place in the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Network {

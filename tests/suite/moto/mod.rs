@@ -7,6 +7,7 @@
 //! [`verbs`] are the commands that need no host.
 //! What moto cannot do is worked around here, never in the program.
 
+mod addresses;
 mod calls;
 mod faults;
 mod groups;

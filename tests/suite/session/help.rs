@@ -228,7 +228,8 @@ fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
 #[test]
 fn every_flag_of_connect_is_configured_by_its_name() {
     // Choices of one session, and of how it is printed.
-    const OF_ONE_SESSION: [&str; 23] = [
+    const OF_ONE_SESSION: [&str; 25] = [
+        "address",
         "color",
         "discard",
         "dry-run",
@@ -236,6 +237,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
         "help",
         "ingress",
         "json",
+        "no-address",
         "no-docker",
         "no-ingress",
         "no-join",

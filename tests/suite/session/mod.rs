@@ -18,6 +18,7 @@ mod containers;
 mod discarded;
 mod doctor;
 mod dry_run;
+mod elastic;
 mod endings;
 mod failures;
 mod first;

@@ -52,6 +52,15 @@ const EFS: &str = "elasticfilesystem";
 
 /// The calls, by service and name.
 const ROWS: &[(&str, &str, &[On])] = &[
+    ("ec2", "AllocateAddress", &[Made("elastic-ip")]),
+    (
+        "ec2",
+        "AssociateAddress",
+        &[
+            Named("elastic-ip", "AllocationId"),
+            Named("instance", "InstanceId"),
+        ],
+    ),
     (
         "ec2",
         "AttachVolume",
@@ -251,7 +260,8 @@ pub(super) fn asks(
 }
 
 /// The kinds that a call may tag as it makes them.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
+    "elastic-ip",
     "instance",
     "network-interface",
     "security-group",
@@ -459,6 +469,7 @@ fn prefix(kind: &str) -> &'static str {
         "volume" => "vol-",
         "snapshot" => "snap-",
         "security-group" => "sg-",
+        "elastic-ip" => "eipalloc-",
         "spot-instances-request" => "sir-",
         "subnet" => "subnet-",
         "vpc" => "vpc-",

@@ -99,6 +99,7 @@ fn two_state_directories_live_side_by_side() {
     let closed = Guarded {
         instance: second.id.clone(),
         allowed: Vec::new(),
+        elastic: None,
     };
     let firewall = Firewall {
         guarded: vec![closed],

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use xdrive::ec2::calls::{CALLS, Right, SHARES};
 
 use super::ADA;
+use crate::session::elastic::allocated;
 use crate::session::simulated::{calls, traced};
 use crate::session::site::{Ended, Site};
 
@@ -12,7 +13,9 @@ use crate::session::site::{Ended, Site};
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_printed_policy_is_enough_for_whole_sessions_and_every_call_is_made_under_it() {
     let site = Site::new();
-    let printed = site.run(&["policy", "--own"]).is(0).stdout.clone();
+    let (id, _) = allocated(&site);
+    let printed = site.run(&["policy", "--own", "--address"]);
+    let printed = printed.is(0).stdout.clone();
     site.allow(&printed, ADA, "");
     let mut made = BTreeSet::new();
     let image = site.image();
@@ -22,7 +25,10 @@ fn the_printed_policy_is_enough_for_whole_sessions_and_every_call_is_made_under_
         ended
     };
     let session = ["connect", "demo", "--image", &image, "--ingress", "8443"];
-    does(&[&session[..], &["--", "sh", "-c", "echo one >/work/one"]].concat()).is(0);
+    let reached = ["--address", &id, "--", "sh", "-c", "echo one >/work/one"];
+    does(&[&session[..], &reached].concat())
+        .is(0)
+        .reports("has the address");
     // The second restores from a snapshot, under a note and a checkpoint.
     let again = ["-m", "more", "--checkpoint", "15s", "--", "sleep", "20"];
     does(&[&["connect", "demo"], &again[..]].concat()).is(0);

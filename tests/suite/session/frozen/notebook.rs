@@ -1,5 +1,6 @@
 //! Jupyter, frozen by its user and at a notice, and going on.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -49,7 +50,11 @@ fn prompt(pty: &Pty) -> String {
 #[ignore = "needs root (namespaces, loop devices), the machine tree, criu and the Jupyter image"]
 fn a_notebook_goes_on_with_its_variables_for_its_next_session_and_after_a_notice() {
     let site = Site::new();
-    let words = ["connect", "demo", "--freeze", "--resume"];
+    // A port that no other test uses while this session is between two instances.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port().to_string();
+    drop(free);
+    let words = ["connect", "demo", "--freeze", "--resume", "--port", &port];
     let mut pty = site.in_terminal(&words);
     let url = prompt(&pty);
     assert_eq!(cell(&url, "x = 41", "new"), "");
