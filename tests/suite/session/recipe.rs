@@ -3,7 +3,7 @@
 mod wide;
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use super::simulated::with_saves;
 use super::site::Site;
@@ -21,12 +21,17 @@ fn hub(site: &Site) -> PathBuf {
 
 /// Runs one of the recipe's programs for the teacher's computer.
 fn ask(site: &Site, program: &str, words: &[&str]) -> Output {
+    start(site, program, words).wait_with_output().unwrap()
+}
+
+fn start(site: &Site, program: &str, words: &[&str]) -> Child {
     let xdrive = format!("{} --local", env!("CARGO_BIN_EXE_xdrive"));
     let program = site.path("hub").join(program);
     let words = [&[program.to_str().unwrap()], words].concat();
     let mut asked = site.of_user(&words);
-    asked.env("XDRIVE", xdrive);
-    asked.output().unwrap()
+    asked.env("XDRIVE", xdrive).stdin(Stdio::null());
+    asked.stdout(Stdio::piped()).stderr(Stdio::piped());
+    asked.spawn().unwrap()
 }
 
 /// Reads settings as the hub does: prints the sentence of what is wrong, or what they are.
