@@ -16,7 +16,7 @@ use crate::config::{Config, Paths};
 use crate::drive::observed::DEVICE;
 use crate::drive::pools::{self, ArchBy, Requirements, Resources, Terms, image_of};
 use crate::drive::{HostError, tags};
-use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, Right, SHARES};
+use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, PRICES, Right, SHARES};
 use crate::ec2::{
     DryRun, DryRunTargets, Ec2, Kind, Market, Partition, Quota, SPOT_ROLE, SnapshotState, Tags,
 };
@@ -114,6 +114,7 @@ async fn look(which: &Which, paths: &Paths, findings: &mut Findings) {
         findings.add("spot role", Exit::Denied, found);
     }
     quotas(ec2, is_folder, findings).await;
+    findings.add("prices", Exit::Denied, prices(ec2).await);
     rights(&cloud, &owner, findings).await;
     findings.add("shares", Exit::Denied, shares(&cloud).await);
 }
@@ -265,11 +266,20 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Check {
     }
 }
 
-/// Whether every session needs a right for the call. Reading quotas is optional, and has its own check.
+/// Whether every session needs a right for the call. Reading quotas and prices is optional, and has checks of its own.
 fn is_needed(call: &Call) -> bool {
     call.right != Right::Free
-        && !matches!(call.service, "servicequotas" | SHARES)
+        && !matches!(call.service, "servicequotas" | PRICES | SHARES)
         && !OF_ADDRESSES.contains(&call.name)
+}
+
+/// Checks whether prices on demand are known.
+async fn prices(ec2: &Ec2) -> Check {
+    match ec2.on_demand_price(TRIED).await {
+        Ok(Some(price)) => Check::Ok(format!("{TRIED} on demand: {price} an hour")),
+        Ok(None) => Check::Unknown(format!("AWS lists none for {TRIED} on demand")),
+        Err(error) => Check::Unknown(format!("on demand they are not known: {error}")),
+    }
 }
 
 /// The calls that a session needs a right for, each tried by a dry run.

@@ -23,9 +23,7 @@ use crate::cloud::Cloud;
 use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags, WantedRun};
 use crate::drive::tend;
-use crate::ec2::{
-    Instance, InstanceState, Market, Snapshot, SnapshotState, Tags, Volume, VolumeState,
-};
+use crate::ec2::{Instance, InstanceState, Snapshot, SnapshotState, Tags, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, InstanceId, InvalidName};
 use crate::report::{self, Text};
@@ -219,15 +217,13 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         if instance.state == InstanceState::Terminated {
             continue;
         }
-        let price = match instance.market {
-            _ if instance.state.is_over() => None,
+        let (kind, market) = (&instance.instance_type, instance.market);
+        let price = if instance.state.is_over() {
+            None
+        } else {
             // Without the right to ask for prices the rest is listed all the same.
-            Market::Spot => cloud
-                .ec2
-                .spot_price(&instance.instance_type, &instance.zone)
-                .await
-                .unwrap_or(None),
-            Market::OnDemand => None,
+            let price = cloud.ec2.hourly_price(kind, &instance.zone, market);
+            price.await.unwrap_or(None)
         };
         let line = Row::of_instance(&instance, price);
         entry(&mut drives, &instance.tags).things.push(line);

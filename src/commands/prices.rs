@@ -1,6 +1,6 @@
 //! `xdrive prices`: what spot costs now, or has cost, by type and zone.
 //!
-//! Prices are EC2's own, of this region; EC2 has none for on demand. Without types
+//! Prices are EC2's own and those of AWS's price list, of this region. Without types
 //! on the command line, these are the types that a connect would launch: the configuration's, and
 //! those of the caller's drives.
 
@@ -41,8 +41,11 @@ struct Row {
     kind: InstanceType,
     /// Zone.
     zone: String,
-    /// Price now.
+    /// Price as spot now.
     spot_dollars_an_hour: f64,
+    /// Price on demand, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_demand_dollars_an_hour: Option<f64>,
     /// With --days or --svg: the prices of that time in US dollars an hour, if EC2 knows one.
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<History>,
@@ -107,6 +110,7 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
             }
         }
     }
+    add_on_demand(&mut rows, cloud).await;
     if !rows.is_empty() {
         let size = config.size.map_or(cloud.size, |it| it.0);
         let beside = format!("each {}", beside_words(size, config.speed()));
@@ -143,6 +147,20 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
     };
     report::data(&Text::block(&text))
         .map_err(|error| Failure::from(anyhow!("cannot write the prices: {error}")))
+}
+
+/// Adds to each row what its type costs on demand, where the caller may read AWS's price list.
+async fn add_on_demand(rows: &mut [Row], cloud: &Cloud) {
+    let types: BTreeSet<String> = rows.iter().map(|row| row.kind.name.clone()).collect();
+    match cloud.ec2.on_demand_prices(&Vec::from_iter(types)).await {
+        Ok(prices) => {
+            for row in rows {
+                let price = prices.get(&row.kind.name);
+                row.on_demand_dollars_an_hour = price.map(|price| price.dollars());
+            }
+        }
+        Err(error) => Report::stderr().print(&format!("on-demand prices are not known: {error}")),
+    }
 }
 
 /// Adds to each row what its pool cost in that time.
@@ -291,6 +309,7 @@ async fn rows_of(
                 kind: offer.kind.clone(),
                 zone: zone.to_string(),
                 spot_dollars_an_hour: price.dollars(),
+                on_demand_dollars_an_hour: None,
                 history: None,
                 shown: price.to_string(),
             });
@@ -312,21 +331,23 @@ fn table(rows: &[Row]) -> String {
         widest(|row| row.zone.len()),
     );
     let mut text = format!(
-        "{:types$}  {:6}  CPUs  {:>8}  GPUs  {:zones$}  spot, an hour\n",
+        "{:types$}  {:6}  CPUs  {:>8}  GPUs  {:zones$}  spot, an hour  on demand\n",
         "type", "arch", "memory", "zone"
     );
     for row in rows {
         let kind = &row.kind;
         let _ = writeln!(
             text,
-            "{:types$}  {:6}  {:>4}  {:>4} GiB  {:>4}  {:zones$}  {}",
+            "{:types$}  {:6}  {:>4}  {:>4} GiB  {:>4}  {:zones$}  {:<13}  {}",
             kind.name,
             kind.arch,
             kind.cpus,
             gib(kind.memory),
             kind.gpus,
             row.zone,
-            row.shown
+            row.shown,
+            row.on_demand_dollars_an_hour
+                .map_or_else(|| "?".to_owned(), |price| format!("${price:.4}"))
         );
     }
     text

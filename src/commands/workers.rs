@@ -20,7 +20,7 @@ use super::{Context, print, visitor};
 use crate::cloud::Cloud;
 use crate::config::Paths;
 use crate::drive::tend;
-use crate::ec2::{Instance, Market};
+use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::workers;
@@ -106,10 +106,8 @@ async fn row(worker: &Known, cloud: &Cloud) -> Row {
 
 /// The price of an instance in US dollars an hour, if EC2 says it.
 async fn price(host: &Instance, cloud: &Cloud) -> Option<f64> {
-    if host.market != Market::Spot {
-        return None;
-    }
-    let price = cloud.ec2.spot_price(&host.instance_type, &host.zone).await;
+    let (ec2, kind) = (&cloud.ec2, &host.instance_type);
+    let price = ec2.hourly_price(kind, &host.zone, host.market).await;
     price.ok().flatten()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A pool is a type in a zone in a market. [`choose`] is pure; [`look`] makes the two calls that it
 //! needs. Spot pools come in the order of their current price, on-demand ones in the same order
-//! (EC2's API knows no on-demand price; where spot is cheap, machines are idle). Several named
+//! (EC2's API knows no on-demand price, and AWS's list has each for a call; where spot is cheap, machines are idle). Several named
 //! types come in the order of preference first. What is left out is reported ([`LeftOut`]).
 //!
 //! A drive has an architecture from its first launch on: the programs on it do not run on the other
@@ -182,19 +182,16 @@ pub struct Offer {
     pub pool: Pool,
     /// The pool's instance type.
     pub kind: InstanceType,
-    /// The current spot price there; none for on-demand pools, and where it is not known.
+    /// The price there, as spot now or on demand; none where it is not known.
     pub price: Option<Price>,
 }
 
 impl Offer {
-    /// The price in words, where EC2's API has one.
+    /// The price in words.
     #[must_use]
     pub fn price_words(&self) -> String {
-        match (self.pool.market, self.price) {
-            (Market::Spot, Some(price)) => format!("{price} an hour"),
-            (Market::Spot, None) => "price not known".to_owned(),
-            (Market::OnDemand, _) => "on-demand price: not known to EC2's API".to_owned(),
-        }
+        let known = self.price.map(|price| format!("{price} an hour"));
+        known.unwrap_or_else(|| "price not known".to_owned())
     }
 }
 

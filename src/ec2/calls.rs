@@ -73,6 +73,9 @@ pub enum Role {
 /// Elastic File System's name in IAM. Its calls are made for shares alone, and have a policy of their own.
 pub const SHARES: &str = "elasticfilesystem";
 
+/// AWS Price List's name in IAM. Where its right is missing, prices on demand are not known.
+pub const PRICES: &str = "pricing";
+
 /// The kind of a security group, as ARNs have it.
 const GROUP: &str = "security-group";
 
@@ -203,6 +206,10 @@ pub const CALLS: &[Call] = &[
         right: Right::Free,
     },
     on_own("GetConsoleOutput", &["instance"]),
+    Call {
+        service: PRICES,
+        ..read("GetProducts")
+    },
     Call {
         service: "servicequotas",
         ..read("GetServiceQuota")

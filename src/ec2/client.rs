@@ -87,6 +87,8 @@ pub struct Ec2 {
     pub(super) credentials: Option<SharedCredentialsProvider>,
     /// Fault Injection Service's endpoint, if one is set (`AWS_ENDPOINT_URL_FIS`, or one for all).
     pub(super) fis_at: Option<String>,
+    /// AWS Price List's endpoint, likewise.
+    pub(super) prices_at: Option<String>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -211,6 +213,7 @@ impl Ec2 {
             profile: None,
             credentials: config.credentials_provider(),
             fis_at: at("FIS"),
+            prices_at: at("PRICING"),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
             source: None,

@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use super::profiles::{Profiles, SettingError, variable};
 
 /// The services that are called: the end of a variable's name, and the key in a profile's services.
-const SERVICES: [(&str, &str); 10] = [
+const SERVICES: [(&str, &str); 11] = [
     ("EBS", "ebs"),
     ("EC2", "ec2"),
     ("EC2_INSTANCE_CONNECT", "ec2_instance_connect"),
     ("EFS", "efs"),
     ("FIS", "fis"),
+    ("PRICING", "pricing"),
     ("SERVICE_QUOTAS", "service_quotas"),
     ("SIGNIN", "signin"),
     ("SSO", "sso"),

@@ -110,6 +110,26 @@ impl Error {
         }
     }
 
+    /// From an answer with this status, code and message, of a call that no SDK client makes.
+    pub(super) fn refused(call: &'static str, status: u16, code: String, message: String) -> Self {
+        Self {
+            call,
+            kind: kind(&code, status),
+            code,
+            message,
+        }
+    }
+
+    /// Of a call without an answer.
+    pub(super) fn of_kind(call: &'static str, kind: Kind, message: String) -> Self {
+        Self {
+            call,
+            kind,
+            code: String::new(),
+            message,
+        }
+    }
+
     /// From an answer that cannot be parsed.
     pub(super) fn unreadable(call: &'static str, what: impl fmt::Display) -> Self {
         Self {

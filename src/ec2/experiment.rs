@@ -241,26 +241,16 @@ impl Ec2 {
     }
 }
 
-/// An answer, parsed (smithy.io, *AWS restJson1 protocol*, *Operation error serialization*).
+/// An answer, parsed.
 fn read(answer: &Answer) -> Result<Value, NoExperiment> {
-    let body: Option<Value> = serde_json::from_str(&answer.text).ok();
-    if (200..300).contains(&answer.status) {
-        return body.ok_or_else(unreadable);
+    match answer.document() {
+        Ok(document) => document.ok_or_else(unreadable),
+        Err((code, message)) => Err(NoExperiment::Refused {
+            status: answer.status,
+            code,
+            message,
+        }),
     }
-    let body = body.unwrap_or_default();
-    let text = |name: &str| body[name].as_str().map(str::to_owned);
-    let code = answer.error.clone().or_else(|| text("__type"));
-    let code = code.unwrap_or_else(|| format!("HTTP {}", answer.status));
-    // Some services put a namespace before it, and an address behind.
-    let code = code.split(':').next().unwrap_or_default();
-    let code = code.rsplit('#').next().unwrap_or_default().to_owned();
-    Err(NoExperiment::Refused {
-        status: answer.status,
-        code,
-        message: text("message")
-            .or_else(|| text("Message"))
-            .unwrap_or_default(),
-    })
 }
 
 fn unreadable() -> NoExperiment {

@@ -23,6 +23,7 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::ConfigBag;
 use http_body_util::{BodyExt as _, Limited};
+use serde_json::Value;
 
 use super::Ec2;
 
@@ -68,6 +69,26 @@ pub(super) struct Answer {
     pub(super) error: Option<String>,
     /// The body.
     pub(super) text: String,
+}
+
+impl Answer {
+    /// The document of an answer, none if it has none; or the error's code and its message (smithy.io, *AWS restJson1
+    /// protocol* and *AWS JSON 1.1 protocol*, *Operation error serialization*).
+    pub(super) fn document(&self) -> Result<Option<Value>, (String, String)> {
+        let body: Option<Value> = serde_json::from_str(&self.text).ok();
+        if (200..300).contains(&self.status) {
+            return Ok(body);
+        }
+        let body = body.unwrap_or_default();
+        let text = |name: &str| body[name].as_str().map(str::to_owned);
+        let code = self.error.clone().or_else(|| text("__type"));
+        let code = code.unwrap_or_else(|| format!("HTTP {}", self.status));
+        // Some services put a namespace before it, and an address behind.
+        let code = code.split(':').next().unwrap_or_default();
+        let code = code.rsplit('#').next().unwrap_or_default().to_owned();
+        let message = text("message").or_else(|| text("Message"));
+        Err((code, message.unwrap_or_default()))
+    }
 }
 
 /// The HTTP client, and the endpoint, of the first call.

@@ -30,6 +30,7 @@ mod ini;
 mod instance_connect;
 mod model;
 mod network;
+mod on_demand;
 mod open_port;
 mod owner;
 mod pages;

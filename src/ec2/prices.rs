@@ -3,7 +3,7 @@
 //! `DescribeSpotPriceHistory` with a start of *now* returns the current price of each type in each
 //! zone where it is sold, and nothing else; with an earlier start also every change since (EC2 user
 //! guide, *View Spot Instance pricing history*).
-//! EC2's API knows no on-demand price: none is made up here.
+//! EC2's API knows no on-demand price: see [`super::on_demand`].
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -39,8 +39,8 @@ pub(crate) struct Tried {
     market: &'static str,
     /// Zone; null if EC2 chooses.
     zone: Option<String>,
-    /// Spot price now; null on demand, and where it is not known.
-    spot_dollars_an_hour: Option<f64>,
+    /// Price an hour in US dollars, of spot that of now; null where it is not known.
+    dollars_an_hour: Option<f64>,
     /// Machine image: an AMI's id, or a parameter that EC2 resolves.
     image: String,
     #[serde(skip)]
@@ -55,7 +55,7 @@ impl Offers {
             kind: offer.kind.clone(),
             market: offer.pool.market.as_str(),
             zone: zone.or(offer.pool.zone.as_ref()).map(ToString::to_string),
-            spot_dollars_an_hour: offer.price.map(Price::dollars),
+            dollars_an_hour: offer.price.map(Price::dollars),
             image: offer.pool.image.clone(),
             row: row(offer, zone),
         });
@@ -74,7 +74,7 @@ impl Offers {
 
     /// The cost of `count` of the first an hour in US dollars, about; `None` where its price is not known.
     pub(crate) fn dollars_an_hour_for(&self, count: usize) -> Option<f64> {
-        let each = self.tried.first()?.spot_dollars_an_hour? + self.dollars_an_hour_besides;
+        let each = self.tried.first()?.dollars_an_hour? + self.dollars_an_hour_besides;
         let all = f64::from(u32::try_from(count).ok()?) * each;
         // To a cent.
         Some((all * 100.0).round() / 100.0)

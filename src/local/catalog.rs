@@ -334,6 +334,11 @@ impl InstanceType {
         self.gpu.filter(|gpu| gpu.manufacturer == "NVIDIA")
     }
 
+    /// The price on demand, in millionths of a dollar an hour.
+    pub(super) fn on_demand_price(&self) -> u32 {
+        self.price
+    }
+
     /// The spot price in the `zone`-th zone, in millionths of a dollar an hour: 30 % of the
     /// on-demand price in the first, 4 % more in each further one.
     pub(super) fn spot_price(&self, zone: usize) -> u32 {

@@ -23,7 +23,7 @@ pub(crate) struct Cost {
     market: Market,
     launched: Timestamp,
     clock: Clock,
-    /// The spot price in US dollars an hour, once EC2 has answered.
+    /// The price in US dollars an hour, once EC2 has answered.
     price: Arc<OnceLock<f64>>,
     /// The size and the speed of the drive's volume, once EC2 has answered.
     volume: Arc<OnceLock<(GibiBytes, Speed)>>,
@@ -38,15 +38,15 @@ impl Cost {
     pub(crate) fn ask(instance: &Instance, drive: &DriveName, ec2: &Ec2, clock: &Clock) -> Self {
         let mut asking = JoinSet::new();
         let price = Arc::new(OnceLock::new());
-        if instance.market == Market::Spot {
-            let (asked, ec2) = (Arc::clone(&price), ec2.clone());
-            let (instance_type, zone) = (instance.instance_type.clone(), instance.zone.clone());
-            asking.spawn(async move {
-                if let Ok(Some(dollars)) = ec2.spot_price(&instance_type, &zone).await {
-                    let _known = asked.set(dollars);
-                }
-            });
-        }
+        let (asked, ec2_too) = (Arc::clone(&price), ec2.clone());
+        let (instance_type, zone) = (instance.instance_type.clone(), instance.zone.clone());
+        let market = instance.market;
+        asking.spawn(async move {
+            let price = ec2_too.hourly_price(&instance_type, &zone, market);
+            if let Ok(Some(dollars)) = price.await {
+                let _known = asked.set(dollars);
+            }
+        });
         let volume = Arc::new(OnceLock::new());
         let (asked, ec2_too) = (Arc::clone(&volume), ec2.clone());
         let (host, drive) = (instance.id.clone(), drive.clone());
@@ -88,10 +88,7 @@ impl Cost {
 
     /// The cost of `instance` an hour, as the end of a sentence; empty if EC2 does not answer.
     pub(crate) async fn hourly(instance: &Instance, ec2: &Ec2) -> String {
-        if instance.market != Market::Spot {
-            return ", at its on-demand price, which EC2's API does not know".to_owned();
-        }
-        let price = ec2.spot_price(&instance.instance_type, &instance.zone);
+        let price = ec2.hourly_price(&instance.instance_type, &instance.zone, instance.market);
         match price.await {
             Ok(Some(hour)) => format!(", at about ${hour:.4} an hour"),
             Ok(None) | Err(_) => String::new(),

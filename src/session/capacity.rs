@@ -20,7 +20,7 @@ use crate::signals::End;
 /// The question if there is no spot capacity.
 const QUESTION: &str = "launch on demand instead? [y/N]";
 
-/// The line before it. EC2's API has no on-demand prices.
+/// The line before it, where the caller may not read AWS's price list.
 const ON_DEMAND: &str = "on demand costs several times what spot does: \
                          https://aws.amazon.com/ec2/pricing/on-demand/ has the prices";
 
@@ -155,7 +155,8 @@ impl Session {
                 }
                 _ if may_ask && !lack.on_demand => {
                     may_ask = false;
-                    self.drive.report.print(ON_DEMAND);
+                    let words = self.words_on_demand().await;
+                    self.drive.report.print(&words);
                     if !self.drive.ask(QUESTION, false).await {
                         return (outcome, asked);
                     }
@@ -172,6 +173,23 @@ impl Session {
 }
 
 impl Session {
+    /// The price of the first offer on demand, in words.
+    async fn words_on_demand(&self) -> String {
+        let terms = self.terms.as_ref().map(|terms| Terms {
+            markets: vec![Market::OnDemand],
+            ..terms.clone()
+        });
+        let chosen = match &terms {
+            Some(terms) => pools::look(&self.drive.cloud.ec2, terms).await.ok(),
+            None => None,
+        };
+        let first = chosen.as_ref().and_then(|chosen| chosen.offers.first());
+        match first.and_then(|offer| Some((&offer.kind.name, offer.price?))) {
+            Some((kind, price)) => format!("{kind} costs {price} an hour on demand"),
+            None => ON_DEMAND.to_owned(),
+        }
+    }
+
     /// Chooses among the free tier's types instead; false if the user named types, or chose the
     /// free tier.
     fn choose_free_tier(&mut self) -> bool {

@@ -3,9 +3,11 @@
 //! For named types two calls, in parallel. For required resources first all types that could meet
 //! them (some pages), then their prices.
 
+use std::collections::BTreeSet;
+
 use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market};
 
-use super::{Chosen, LeftOut, Refused, Requirements, Terms, choose};
+use super::{Chosen, LeftOut, Offer, Refused, Requirements, Terms, choose, to_try};
 
 /// How many of the types that meet the requirements are priced: as many as one call answers in one
 /// page. They are the smallest, so the cheapest are among them.
@@ -34,13 +36,31 @@ pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
             (types, prices)
         }
     };
-    match prices {
-        Ok(prices) => choose(terms, &types, Some(&prices)),
+    let mut chosen = match prices {
+        Ok(prices) => choose(terms, &types, Some(&prices))?,
         // A caller that may not read prices can still launch. If more is wrong, other calls fail.
         Err(error) => {
             let mut chosen = choose(terms, &types, None)?;
             chosen.left_out.push(LeftOut::Prices(error));
-            Ok(chosen)
+            chosen
+        }
+    };
+    price_on_demand(ec2, &mut chosen.offers).await;
+    Ok(chosen)
+}
+
+/// Prices the offers on demand that are tried, where the caller may read AWS's price list.
+async fn price_on_demand(ec2: &Ec2, offers: &mut [Offer]) {
+    let on_demand = |offer: &&Offer| offer.pool.market == Market::OnDemand;
+    let (tried, _) = to_try(offers, None);
+    let names = tried.into_iter().filter(on_demand);
+    let names: BTreeSet<String> = names.map(|offer| offer.kind.name.clone()).collect();
+    let Ok(prices) = ec2.on_demand_prices(&Vec::from_iter(names)).await else {
+        return;
+    };
+    for offer in offers {
+        if offer.pool.market == Market::OnDemand {
+            offer.price = prices.get(&offer.kind.name).copied();
         }
     }
 }

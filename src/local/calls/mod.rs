@@ -19,6 +19,7 @@ mod launch;
 mod network;
 mod order;
 mod page;
+mod prices;
 mod quotas;
 mod request;
 mod rights;

@@ -74,7 +74,9 @@ fn refused(caller: &str, ask: &Ask, why: &str) -> ApiError {
     );
     let (code, message) = match action.split(':').next() {
         Some("ec2-instance-connect") => ("AuthException", words),
-        Some("ebs" | "servicequotas" | "elasticfilesystem") => ("AccessDeniedException", words),
+        Some("ebs" | "servicequotas" | "elasticfilesystem" | "pricing") => {
+            ("AccessDeniedException", words)
+        }
         // Of EC2's own calls, also where they need another service's right.
         _ => (
             "UnauthorizedOperation",

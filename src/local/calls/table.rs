@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::{
     Answer, Reading, account, addresses, attachments, blocks, experiments, groups, images,
-    instances, launch, network, quotas, shares, snapshots, spot, status, tags, volumes,
+    instances, launch, network, prices, quotas, shares, snapshots, spot, status, tags, volumes,
 };
 use crate::change::Change;
 
@@ -432,6 +432,7 @@ pub(super) const CALLS: &[Call] = &[
             "AvailabilityZone"
         ]
     ),
+    call!("GetProducts", Run::Read(prices::products), ["Body!"]),
     call!(
         "GetServiceQuota",
         Run::Read(quotas::get),

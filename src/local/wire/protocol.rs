@@ -37,6 +37,10 @@ const CONNECT: &str = "AWSEC2InstanceConnectService.";
 const QUOTA: &str = "GetServiceQuota";
 const QUOTAS: &str = "ServiceQuotasV20190624.";
 
+/// The only call of AWS Price List, and the prefix of its name.
+const PRODUCTS: &str = "GetProducts";
+const PRICES: &str = "AWSPriceListService.";
+
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Service {
@@ -44,6 +48,8 @@ pub(super) enum Service {
     Sts,
     InstanceConnect,
     Quotas,
+    /// AWS Price List.
+    Prices,
     /// The EBS direct APIs.
     Ebs,
     /// Fault Injection Service.
@@ -56,11 +62,11 @@ impl Service {
     /// The service that a request is for, by what only its clients send.
     pub(super) fn from_request(request: &http::Request<Bytes>) -> Self {
         if let Some(target) = request.headers().get(TARGET) {
-            let is_quotas = target.as_bytes().starts_with(QUOTAS.as_bytes());
-            return if is_quotas {
-                Self::Quotas
-            } else {
-                Self::InstanceConnect
+            let is_of = |prefix: &str| target.as_bytes().starts_with(prefix.as_bytes());
+            return match () {
+                () if is_of(QUOTAS) => Self::Quotas,
+                () if is_of(PRICES) => Self::Prices,
+                () => Self::InstanceConnect,
             };
         }
         if rest::is_for_blocks(request) {
@@ -84,6 +90,7 @@ impl Service {
             Self::Sts => "sts",
             Self::InstanceConnect => "ec2-instance-connect",
             Self::Quotas => "servicequotas",
+            Self::Prices => "pricing",
             Self::Ebs => "ebs",
             Self::Fis => "fis",
             Self::Efs => "elasticfilesystem",
@@ -96,6 +103,7 @@ impl Service {
             Self::Sts => "2011-06-15",
             Self::InstanceConnect => "2018-04-02",
             Self::Quotas => "2019-06-24",
+            Self::Prices => "2017-10-15",
             Self::Ebs => "2019-11-02",
             Self::Fis => "2020-12-01",
             Self::Efs => "2015-02-01",
@@ -108,6 +116,7 @@ impl Service {
             Self::Sts
             | Self::InstanceConnect
             | Self::Quotas
+            | Self::Prices
             | Self::Ebs
             | Self::Fis
             | Self::Efs => "https://sts.amazonaws.com",
@@ -120,6 +129,7 @@ impl Service {
         match self {
             Self::InstanceConnect => read_json(request, CONNECT, SEND_KEY),
             Self::Quotas => read_json(request, QUOTAS, QUOTA),
+            Self::Prices => read_document(request, PRICES, PRODUCTS),
             Self::Ebs => rest::read(request),
             Self::Fis => fis::read(request),
             Self::Efs => efs::read(request),
@@ -162,6 +172,7 @@ impl Service {
         if is_of_sts != (self == Self::Sts)
             || action == SEND_KEY
             || action == QUOTA
+            || action == PRODUCTS
             || rest::is_action(&action)
             || fis::is_action(&action)
             || efs::is_action(&action)
@@ -180,6 +191,11 @@ impl Service {
             Self::Ebs => return rest::write(answer),
             Self::Fis => return fis::write(answer),
             Self::Efs => return efs::write(answer),
+            Self::Prices => answer
+                .children
+                .into_iter()
+                .find_map(|it| it.text)
+                .unwrap_or_default(),
             Self::InstanceConnect => {
                 let mut members = members(&answer);
                 members.insert("RequestId".to_owned(), request_id.into());
@@ -244,7 +260,7 @@ impl Service {
                 )
                 .document(Some(&self.xmlns()))
             }
-            Self::InstanceConnect | Self::Quotas => {
+            Self::InstanceConnect | Self::Quotas | Self::Prices => {
                 serde_json::json!({"__type": error.code, "message": error.message}).to_string()
             }
         };
@@ -252,7 +268,9 @@ impl Service {
             status: StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             content_type: self.content_type(),
             headers: match self {
-                Self::InstanceConnect | Self::Quotas => rest::error_type(&error.code),
+                Self::InstanceConnect | Self::Quotas | Self::Prices => {
+                    rest::error_type(&error.code)
+                }
                 Self::Ec2 | Self::Sts | Self::Ebs | Self::Fis | Self::Efs => Vec::new(),
             },
             body: body.into(),
@@ -263,7 +281,7 @@ impl Service {
         match self {
             Self::Ec2 => "text/xml;charset=UTF-8",
             Self::Sts => "text/xml",
-            Self::InstanceConnect | Self::Quotas => "application/x-amz-json-1.1",
+            Self::InstanceConnect | Self::Quotas | Self::Prices => "application/x-amz-json-1.1",
             Self::Ebs | Self::Fis | Self::Efs => rest::JSON,
         }
     }
@@ -274,7 +292,12 @@ impl Service {
         let (status, code, message) = match self {
             Self::Ec2 => refuse_as_ec2(refusal),
             Self::Sts => refuse_in_words(refusal),
-            Self::InstanceConnect | Self::Quotas | Self::Ebs | Self::Fis | Self::Efs => {
+            Self::InstanceConnect
+            | Self::Quotas
+            | Self::Prices
+            | Self::Ebs
+            | Self::Fis
+            | Self::Efs => {
                 let (_, code, message) = refuse_in_words(refusal);
                 let code = match code {
                     "MissingAuthenticationToken" => "MissingAuthenticationTokenException",
@@ -366,23 +389,45 @@ fn pairs(request: &http::Request<Bytes>) -> impl Iterator<Item = (String, String
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
 }
 
-/// Parses a request to a service whose only operation is `known`; its name follows `prefix`.
+/// Checks that a request to a service whose only operation is `known` is for that; its name follows `prefix`.
+fn check_target(request: &http::Request<Bytes>, prefix: &str, known: &str) -> Result<(), ApiError> {
+    let target = request.headers().get(TARGET);
+    let action = target.and_then(|target| target.to_str().ok()?.strip_prefix(prefix));
+    if action == Some(known) {
+        return Ok(());
+    }
+    Err(ApiError::client("UnknownOperationException", ""))
+}
+
+/// Parses a request to such a service whose input is a document: its text.
+fn read_document(
+    request: &http::Request<Bytes>,
+    prefix: &str,
+    known: &str,
+) -> Result<Question, ApiError> {
+    check_target(request, prefix, known)?;
+    let text = String::from_utf8(request.body().to_vec());
+    let text =
+        text.map_err(|error| ApiError::client("SerializationException", error.to_string()))?;
+    Ok(Question {
+        action: known.to_owned(),
+        params: Params::new([("Body".to_owned(), text)]),
+    })
+}
+
+/// Parses a request to such a service.
 fn read_json(
     request: &http::Request<Bytes>,
     prefix: &str,
     known: &str,
 ) -> Result<Question, ApiError> {
-    let target = request.headers().get(TARGET);
-    let action = target.and_then(|target| target.to_str().ok()?.strip_prefix(prefix));
-    let Some(action) = action.filter(|action| *action == known) else {
-        return Err(ApiError::client("UnknownOperationException", ""));
-    };
+    check_target(request, prefix, known)?;
     // All members of these operations' inputs are strings.
     let members: std::collections::BTreeMap<String, String> =
         serde_json::from_slice(request.body())
             .map_err(|error| ApiError::client("SerializationException", error.to_string()))?;
     Ok(Question {
-        action: action.to_owned(),
+        action: known.to_owned(),
         params: Params::new(members),
     })
 }

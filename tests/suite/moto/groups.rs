@@ -55,7 +55,7 @@ fn rules_of_groups_are_the_same_in_both_clouds() {
     );
 }
 
-/// What moto has printed, with those of its lines replaced that AWS would not.
+/// The lines that moto has printed, with those of its lines replaced that AWS would not.
 pub(super) fn with(mut printed: Vec<String>, different: &[(&str, &str)]) -> Vec<String> {
     for (moto, folder) in different {
         let line = printed.iter_mut().find(|line| line == moto);

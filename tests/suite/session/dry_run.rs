@@ -27,7 +27,7 @@ fn a_dry_run_names_pools_and_prices_and_changes_nothing() {
             "1. t3.medium  x86_64, 2 CPUs, 4 GiB  spot       us-east-1a  {CHEAPEST}"
         ))
         .prints("3. t3.medium  x86_64, 2 CPUs, 4 GiB  spot       us-east-1c")
-        .prints("4. t3.medium  x86_64, 2 CPUs, 4 GiB  on demand  us-east-1a  on-demand price: not")
+        .prints("4. t3.medium  x86_64, 2 CPUs, 4 GiB  on demand  us-east-1a  $0.0416 an hour")
         .prints("image: resolve:ssm:/aws/service/ecs/")
         .prints("nothing was changed");
     let calls = calls(&ended);
@@ -250,14 +250,43 @@ fn contradictory_and_invalid_terms_are_refused() {
 }
 
 #[test]
+fn prices_on_demand_take_a_right_and_nothing_else_does() {
+    let site = paper();
+    let policy = site.run(&["policy"]).is(0).stdout.clone();
+    assert!(policy.contains("pricing:GetProducts"), "{policy}");
+    site.set(&format!(
+        "plane = \"paper\"\npolicy = '''{}'''\n",
+        policy.replace("pricing:GetProducts", "ec2:DescribeVpcs")
+    ));
+    let words = [T3, &["--on-demand"]].concat();
+    dry_run(&site, &words)
+        .is(0)
+        .prints("t3.medium  x86_64, 2 CPUs, 4 GiB  on demand  us-east-1a  price not known");
+    site.run(&["prices", "t3.medium"])
+        .is(0)
+        .prints("$0.01248       ?\n")
+        .reports("on-demand prices are not known: GetProducts: AccessDenied");
+    site.run(&["doctor"])
+        .is(0)
+        .prints(" ?  prices         on demand they are not known: GetProducts: AccessDenied");
+    site.set(&format!("plane = \"paper\"\npolicy = '''{policy}'''\n"));
+    dry_run(&site, &words)
+        .is(0)
+        .prints("on demand  us-east-1a  $0.0416 an hour");
+    site.run(&["doctor"])
+        .is(0)
+        .prints("ok  prices         m5.large on demand: $0.0960 an hour");
+}
+
+#[test]
 fn prices_are_shown_by_type_and_zone() {
     let site = paper();
     let ended = site.run(&["prices", "t3.medium", "g5g.xlarge"]);
     ended
         .is(0)
-        .prints("type        arch    CPUs    memory  GPUs  zone        spot, an hour\n")
-        .prints("t3.medium   x86_64     2     4 GiB     0  us-east-1a  $0.01248\n")
-        .prints("g5g.xlarge  arm64      4     8 GiB     1  us-east-1c  $0.1596\n");
+        .prints("type        arch    CPUs    memory  GPUs  zone        spot, an hour  on demand\n")
+        .prints("t3.medium   x86_64     2     4 GiB     0  us-east-1a  $0.01248       $0.0416\n")
+        .prints("g5g.xlarge  arm64      4     8 GiB     1  us-east-1c  $0.1596        $0.4200\n");
     let rows: serde_json::Value =
         serde_json::from_str(&site.run(&["prices", "t3.medium", "--json"]).is(0).stdout).unwrap();
     assert_eq!(rows[0]["zone"], "us-east-1a");

@@ -162,7 +162,7 @@ fn a_dry_run_is_as_its_schema_says() {
     assert_eq!(new["action"], "launch");
     assert_eq!(new["from"], serde_json::json!({"kind": "empty", "gib": 8}));
     let offers = new["offers"].as_array().unwrap();
-    assert_eq!(offers[0]["spot_dollars_an_hour"], 0.01248);
+    assert_eq!(offers[0]["dollars_an_hour"], 0.01248);
     assert_eq!(offers[3]["market"], "on-demand");
     assert_eq!(offers[3]["spot_dollars_an_hour"], Value::Null);
 

@@ -226,6 +226,8 @@ const ROWS: &[(&str, &str, &[On])] = &[
     ),
     // Its resource is a quota, which xdrive's policy names by `*`.
     ("servicequotas", "GetServiceQuota", &[Everything]),
+    // AWS Price List has no resources.
+    ("pricing", "GetProducts", &[Everything]),
 ];
 
 /// The questions that the call asks of the policies, in the order in which EC2 is taken to ask

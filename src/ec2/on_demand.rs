@@ -1,0 +1,241 @@
+//! Prices of AWS Price List: what instances cost on demand.
+//!
+//! Sources: AWS Price List API reference, `GetProducts`; AWS Billing user guide, *Using the AWS Price List Query API*,
+//! which names its endpoints. One is enough for all regions of a partition. The call is signed by
+//! [`super::signed`]; its right, `pricing:GetProducts`, is optional: without it no price is known, and none is made up.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::error::{Error, Kind};
+use super::partition::Partition;
+use super::signed::Scope;
+use super::{Ec2, Market, Price, Zone};
+
+const CALL: &str = "GetProducts";
+
+/// The attributes of what an instance of xdrive is billed as, beside its type and its region.
+const INSTANCE: [(&str, &str); 4] = [
+    ("operatingSystem", "Linux"),
+    ("preInstalledSw", "NA"),
+    ("tenancy", "Shared"),
+    ("capacitystatus", "Used"),
+];
+
+/// How many types are asked about at once.
+const AT_ONCE: usize = 8;
+
+impl Ec2 {
+    /// The prices on demand of these types in this region, an hour; those without one are missing. Fails if AWS has
+    /// no price list there, or the caller lacks the right.
+    pub async fn on_demand_prices(
+        &self,
+        types: &[String],
+    ) -> Result<BTreeMap<String, Price>, Error> {
+        let mut found = BTreeMap::new();
+        for types in types.chunks(AT_ONCE) {
+            let mut asked = JoinSet::new();
+            for name in types.iter().cloned() {
+                let ec2 = self.clone();
+                asked.spawn(async move { (ec2.on_demand_price(&name).await, name) });
+            }
+            while let Some(Ok((price, name))) = asked.join_next().await {
+                found.extend(price?.map(|price| (name, price)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The price of an instance of this type there, in US dollars an hour; none where that is not known.
+    pub async fn hourly_price(
+        &self,
+        instance_type: &str,
+        zone: &Zone,
+        market: Market,
+    ) -> Result<Option<f64>, Error> {
+        match market {
+            Market::Spot => self.spot_price(instance_type, zone).await,
+            Market::OnDemand => {
+                let price = self.on_demand_price(instance_type).await?;
+                Ok(price.map(Price::dollars))
+            }
+        }
+    }
+
+    /// The price on demand of this type in this region, an hour.
+    pub async fn on_demand_price(&self, instance_type: &str) -> Result<Option<Price>, Error> {
+        let mut filters = vec![
+            ("instanceType", instance_type),
+            ("regionCode", self.region()),
+        ];
+        filters.extend(INSTANCE);
+        let listed = self.products(&filters).await?;
+        let prices = listed.iter().filter_map(|product| {
+            let attributes = &product["product"]["attributes"];
+            // A list of blocks of capacity has other prices for the same type.
+            let is_on_demand =
+                matches!(attributes["marketoption"].as_str(), None | Some("OnDemand"));
+            let is_it = attributes["instanceType"] == instance_type && is_on_demand;
+            is_it.then(|| price(product, "Hrs")).flatten()
+        });
+        Ok(prices.max())
+    }
+
+    /// The products that meet all of these filters, a page of them at most.
+    async fn products(&self, filters: &[(&str, &str)]) -> Result<Vec<Value>, Error> {
+        let failed = |why: String| Error::of_kind(CALL, Kind::Invalid, why);
+        let (url, region) = self.price_list().map_err(failed)?;
+        let filters = filters.iter();
+        let filters = filters
+            .map(|(field, value)| json!({"Type": "TERM_MATCH", "Field": field, "Value": value}));
+        let body = json!({
+            "ServiceCode": "AmazonEC2",
+            "FormatVersion": "aws_v1",
+            "Filters": filters.collect::<Value>(),
+            "MaxResults": 10,
+        });
+        let request = http::Request::post(url)
+            .header("content-type", "application/x-amz-json-1.1")
+            .header("x-amz-target", format!("AWSPriceListService.{CALL}"))
+            .body(body.to_string())
+            .map_err(|error| failed(error.to_string()))?;
+        let scope = Scope {
+            service: "pricing",
+            region: &region,
+        };
+        let answer = self.reached().map_err(failed)?.signed(scope, request).await;
+        let answer = answer.map_err(|why| Error::of_kind(CALL, Kind::Ambiguous, why))?;
+        let document = answer
+            .document()
+            .map_err(|(code, message)| Error::refused(CALL, answer.status, code, message))?;
+        let listed = document.as_ref().and_then(|it| it["PriceList"].as_array());
+        let listed = listed.ok_or_else(|| Error::unreadable(CALL, "it has no list of prices"))?;
+        // Documents in strings; a few clients of AWS's have seen them as they are.
+        let read = |product: &Value| match product.as_str() {
+            Some(text) => serde_json::from_str(text),
+            None => Ok(product.clone()),
+        };
+        let products: Result<Vec<Value>, _> = listed.iter().map(read).collect();
+        products.map_err(|error| Error::unreadable(CALL, error))
+    }
+
+    /// The URL of the price list, and the region that its requests are signed for.
+    fn price_list(&self) -> Result<(String, String), String> {
+        let partition = Partition::of_region(self.region());
+        let region = match partition {
+            Partition::Aws => "us-east-1",
+            Partition::Cn => "cn-northwest-1",
+            Partition::UsGov | Partition::Eusc => {
+                return Err(format!("AWS has no price list for {partition}"));
+            }
+        };
+        let own = self.prices_at.as_ref();
+        let url = own.map_or_else(
+            || format!("https://api.pricing.{region}.{}", partition.domain()),
+            |url| url.trim_end_matches('/').to_owned(),
+        );
+        Ok((format!("{url}/"), region.to_owned()))
+    }
+}
+
+/// The price on demand of a product, in US dollars for one of this unit; none if it has another currency or
+/// unit, or is free.
+fn price(product: &Value, unit: &str) -> Option<Price> {
+    let terms = product["terms"]["OnDemand"].as_object()?;
+    let dimensions = terms
+        .values()
+        .filter_map(|term| term["priceDimensions"].as_object());
+    let of_unit = dimensions
+        .flat_map(|dimensions| dimensions.values())
+        .filter(|dimension| dimension["unit"] == unit);
+    let prices =
+        of_unit.filter_map(|dimension| dimension["pricePerUnit"]["USD"].as_str()?.parse().ok());
+    prices.filter(|price| *price > Price::default()).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::loopback;
+    use super::*;
+
+    /// A product as AWS writes it.
+    fn product(kind: &str, option: &str, unit: &str, money: &str) -> Value {
+        json!({
+            "product": {"attributes": {"instanceType": kind, "marketoption": option}, "sku": "A"},
+            "terms": {
+                "OnDemand": {"A.T": {"priceDimensions": {"A.T.R": {
+                    "unit": unit,
+                    "pricePerUnit": {money: "0.0960000000"},
+                }}}},
+                "Reserved": {"A.R": {"priceDimensions": {"A.R.R": {
+                    "unit": "Hrs",
+                    "pricePerUnit": {"USD": "0.0610000000"},
+                }}}},
+            },
+        })
+    }
+
+    /// The price of an m5.large in the answer that lists these products, and the request.
+    async fn asked(products: &[Value]) -> (Result<Option<Price>, Error>, String) {
+        let listed: Vec<String> = products.iter().map(Value::to_string).collect();
+        let body = json!({"FormatVersion": "aws_v1", "PriceList": listed}).to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            body.len()
+        );
+        let answer: &'static [u8] = (head + &body).into_bytes().leak();
+        let (url, server) = loopback::answering(vec![answer].leak());
+        let mut ec2 = loopback::after_a_call().await;
+        ec2.prices_at = Some(url);
+        let price = ec2.on_demand_price("m5.large").await;
+        (price, server.join().unwrap().remove(0))
+    }
+
+    #[tokio::test]
+    async fn the_price_is_that_of_the_type_on_demand_by_the_hour() {
+        let right = product("m5.large", "OnDemand", "Hrs", "USD");
+        let block = json!({"product": {"attributes": {"instanceType": "m5.large", "marketoption": "CapacityBlock"}},
+            "terms": {"OnDemand": {"B": {"priceDimensions": {"B": {"unit": "Hrs", "pricePerUnit": {"USD": "9"}}}}}}});
+        let (price, request) = asked(&[right, block]).await;
+        assert_eq!(price.unwrap(), Some("0.096".parse().unwrap()));
+        for words in [
+            "x-amz-target: awspricelistservice.getproducts",
+            "/us-east-1/pricing/aws4_request",
+            r#"{"field":"regioncode","type":"term_match","value":"us-east-1"}"#,
+        ] {
+            assert!(request.contains(words), "{words}: {request}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_of_another_type_unit_or_currency_is_no_price() {
+        for other in [
+            product("m5.xlarge", "OnDemand", "Hrs", "USD"),
+            product("m5.large", "OnDemand", "Quantity", "USD"),
+            product("m5.large", "OnDemand", "Hrs", "CNY"),
+            json!({"terms": {"OnDemand": "none"}}),
+            json!(7),
+        ] {
+            assert_eq!(
+                asked(std::slice::from_ref(&other)).await.0,
+                Ok(None),
+                "{other}"
+            );
+        }
+        assert_eq!(asked(&[]).await.0, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_an_error_of_its_kind() {
+        const DENIED: &[u8] = b"HTTP/1.1 400 B\r\nconnection: close\r\ncontent-length: 55\r\n\r\n\
+            {\"__type\":\"AccessDeniedException\",\"Message\":\"may not\"} ";
+        let (url, server) = loopback::answering(&[DENIED]);
+        let mut ec2 = loopback::after_a_call().await;
+        ec2.prices_at = Some(url);
+        let error = ec2.on_demand_price("m5.large").await.unwrap_err();
+        assert_eq!((error.kind, &*error.message), (Kind::Denied, "may not"));
+        server.join().unwrap();
+    }
+}
