@@ -268,7 +268,7 @@ fn prices_on_demand_take_a_right_and_nothing_else_does() {
         .reports("on-demand prices are not known: GetProducts: AccessDenied");
     site.run(&["doctor"])
         .is(0)
-        .prints(" ?  prices         on demand they are not known: GetProducts: AccessDenied");
+        .prints(" ?  prices         on demand they are not known: GetProducts:");
     site.set(&format!("plane = \"paper\"\npolicy = '''{policy}'''\n"));
     dry_run(&site, &words)
         .is(0)
