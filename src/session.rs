@@ -85,17 +85,34 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
         session.drive.try_address(address).await?;
     }
     session.prepare(drive).await?;
-    loop {
-        let Led { host, entry } = match session.ready().await {
-            Ok(led) => led,
-            Err(why) => {
-                session.mark_over(session.run_not_up(&why)).await;
-                return why.report(&session.drive, &mut session.reconciler);
+    let ended = session.go_on().await;
+    session.report_cost().await;
+    ended
+}
+
+impl Session {
+    /// Goes on until it ends, on as many hosts as that takes. Returns the exit code.
+    async fn go_on(&mut self) -> Result<u8, Failure> {
+        loop {
+            let Led { host, entry } = match self.ready().await {
+                Ok(led) => led,
+                Err(why) => {
+                    self.mark_over(self.run_not_up(&why)).await;
+                    return why.report(&self.drive, &mut self.reconciler);
+                }
+            };
+            let ending = Box::pin(self.stay(&host, entry)).await;
+            if let Parting::Ends(code) = Box::pin(self.leave(&host, ending)).await? {
+                return Ok(code);
             }
-        };
-        let ending = Box::pin(session.stay(&host, entry)).await;
-        if let Parting::Ends(code) = Box::pin(session.leave(&host, ending)).await? {
-            return Ok(code);
+        }
+    }
+
+    /// Prints what it has cost, if its host is over.
+    async fn report_cost(&self) {
+        let (ended, kept) = (self.reconciler.endings(), self.reconciler.kept_snapshots());
+        if let Some(cost) = self.drive.receipt(&ended, kept).await {
+            self.drive.report.note(&cost.words());
         }
     }
 }

@@ -35,6 +35,7 @@ pub mod superblock;
 pub mod tags;
 pub mod tend;
 pub mod timing;
+mod used;
 
 pub use event::Event;
 pub use host_error::HostError;
@@ -47,3 +48,4 @@ pub use source::{CopyOrder, CopySource, Source};
 pub use stuck::{Left, Stuck};
 pub use subnets::Subnets;
 pub use timing::Timing;
+pub use used::{Ended, EndedInstance};

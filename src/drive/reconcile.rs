@@ -43,6 +43,7 @@ use super::quotas::Reached;
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Note, Settings};
 use super::timing::Timing;
+use super::used::{Ended, Used};
 
 pub use checkpoint::Checkpoint;
 pub use leave::is_left;
@@ -303,6 +304,8 @@ pub struct Reconciler<H: Hosts> {
     overlay: Overlay,
     /// The instances of the last sweep, for the calls to their hosts.
     seen_instances: BTreeMap<InstanceId, Instance>,
+    /// The instances and disks of all sweeps, and when each was over.
+    used: Used,
     /// The cost of the snapshots of the last sweep.
     kept: Kept,
     /// The resources that were billed by the last sweep, and those made since: a run whose sweeps
@@ -352,6 +355,7 @@ impl<H: Hosts> Reconciler<H> {
             choose: None,
             overlay,
             seen_instances: BTreeMap::new(),
+            used: Used::default(),
             kept: Kept::default(),
             left: Left::default(),
             unusable: None,
@@ -399,6 +403,12 @@ impl<H: Hosts> Reconciler<H> {
     #[must_use]
     pub fn kept_snapshots(&self) -> Kept {
         self.kept
+    }
+
+    /// The instances and disks that were there while this run looked, and are over since.
+    #[must_use]
+    pub fn endings(&self) -> Ended {
+        self.used.endings()
     }
 
     /// The place of new instances of any pool.

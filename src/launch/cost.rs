@@ -3,7 +3,7 @@
 use crate::ec2::{GibiBytes, InstanceType, Speed, volume_cents};
 
 /// The price of a public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
-const ADDRESS_DOLLARS: f64 = 0.005;
+pub(super) const ADDRESS_DOLLARS: f64 = 0.005;
 
 /// The instance's root disk, in GiB: that of the public images.
 const ROOT_GIB: GibiBytes = 30;

@@ -12,6 +12,7 @@
 //! (`world`, `change`). It answers the calls and parameters it knows as EC2 does, errors included;
 //! it refuses all others and never makes up a success.
 
+mod bill;
 mod caller;
 mod calls;
 mod catalog;

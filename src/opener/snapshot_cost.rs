@@ -21,17 +21,25 @@ impl Drive {
     }
 }
 
+/// The cost of a month in words, such as `between $0.60 and $1.20`; none if nothing is kept.
+pub(super) fn cost_a_month(kept: Kept) -> Option<String> {
+    let (least, most) = kept.cents();
+    match least {
+        _ if kept.count == 0 => None,
+        _ if most == 0 => Some("less than $0.01".to_owned()),
+        Some(least) if least == most => Some(format!("about {}", dollars(most))),
+        Some(least) => Some(format!("between {} and {}", dollars(least), dollars(most))),
+        None => Some(format!("at most {}", dollars(most))),
+    }
+}
+
 /// The line to print, if any; `gc` begins the command that prunes.
 fn line(drive: &str, kept: Kept, gc: &str) -> Option<String> {
-    let (least, most) = kept.cents();
+    let (_, most) = kept.cents();
     if most <= UNREPORTED {
         return None;
     }
-    let cost = match least {
-        Some(least) if least == most => format!("about {}", dollars(most)),
-        Some(least) => format!("between {} and {}", dollars(least), dollars(most)),
-        None => format!("at most {}", dollars(most)),
-    };
+    let cost = cost_a_month(kept)?;
     Some(match kept.count {
         1 => format!(
             "{drive}'s snapshot costs {cost} a month; it is the only one: nothing can be pruned"

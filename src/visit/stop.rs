@@ -13,7 +13,7 @@ use crate::drive::tags::RunState;
 use crate::drive::{Goal, Hosts as _, Left, Outcome};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId};
-use crate::opener::{Drive, Ending};
+use crate::opener::{Drive, Ending, Receipt};
 use crate::report;
 
 /// A drive that was stopped, as `stop --json` prints it (`src/cli/schemas/stop.json`).
@@ -31,6 +31,9 @@ struct Stopped {
     generation: Option<u64>,
     /// Snapshots, which are billed.
     left: Left,
+    /// Cost of the instances and disks that this has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Receipt>,
 }
 
 impl Stopped {
@@ -49,6 +52,7 @@ impl Stopped {
             snapshot: newest.map(|(id, _)| id.to_string()),
             generation: newest.map(|(_, generation)| generation.0),
             left: left.clone(),
+            cost: None,
         })
     }
 }
@@ -181,9 +185,15 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
         drive, reconciler, ..
     } = &mut visit;
     let stopped = Stopped::from_outcome(&drive.name, &outcome);
-    let code = drive.finish(reconciler, ending, outcome)?;
+    let code = drive.finish(reconciler, ending, outcome);
+    let kept = reconciler.kept_snapshots();
+    let cost = drive.receipt(&reconciler.endings(), kept).await;
+    if let Some(cost) = &cost {
+        drive.report.note(&cost.words());
+    }
+    let code = code?;
     if let (true, Some(stopped)) = (drive.json, stopped) {
-        report::json(&stopped)?;
+        report::json(&Stopped { cost, ..stopped })?;
     }
     unfrozen.map_or(Ok(code), Err)
 }

@@ -151,6 +151,8 @@ impl<H: Hosts> Reconciler<H> {
             .map(|(instance, _)| (instance.id.clone(), instance.clone()))
             .collect();
         let gone = &self.overlay.gone;
+        let listed = instances.iter().map(|(instance, _)| instance);
+        self.used.look(listed, &volumes, gone, self.clock.now());
         let stay = snapshots.iter().filter(|it| !gone.contains(it.id.as_str()));
         self.kept = Kept::count(stay);
         let sweep = Sweep {

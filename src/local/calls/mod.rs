@@ -40,6 +40,7 @@ pub(super) use account::caller_of;
 use request::Request;
 pub(super) use request::no_such_id;
 pub(super) use shares::reached;
+pub(super) use spot::price_of;
 use table::{CALLS, Run};
 
 /// The elements below an answer's root.

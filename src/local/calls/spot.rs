@@ -118,6 +118,26 @@ fn price_at(change: i64, price: u32, pool: (&str, &str), now: Timestamp) -> u32 
     price / 100 * percent
 }
 
+/// The price of a type in a zone at that moment, spot or on demand, in millionths of a dollar an hour.
+pub(crate) fn price_of(
+    region: &str,
+    (kind, zone): (&str, &str),
+    spot: bool,
+    at: Timestamp,
+    now: Timestamp,
+) -> u32 {
+    let Some(known) = catalog::InstanceType::find(kind) else {
+        return 0;
+    };
+    if !spot {
+        return known.on_demand_price();
+    }
+    let zones = catalog::zones(region);
+    let index = zones.iter().position(|it| it.name == zone).unwrap_or(0);
+    let change = at.as_second().div_euclid(HOLDS);
+    price_at(change, known.spot_price(index), (known.name, zone), now)
+}
+
 /// `DescribeSpotInstanceRequests`.
 pub(super) fn requests(reading: &Reading<'_>) -> Answer {
     let request = reading.request;

@@ -51,6 +51,7 @@ mod people;
 mod plans;
 mod pulls;
 mod readme;
+mod receipt;
 mod recipe;
 mod refusals;
 mod restart;

@@ -142,7 +142,7 @@ impl Hub {
         eventually_within(ANSWER, || said.borrow().clone(), have_seats);
     }
 
-    /// What `status` says.
+    /// The document of `status`.
     fn status(&self) -> Value {
         let status = ask(&self.site, "status", &["--json"]);
         serde_json::from_slice(&status.stdout).unwrap_or_else(|_| panic!("{status:?}"))

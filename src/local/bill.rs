@@ -1,0 +1,83 @@
+//! The bill of a drive, piece by piece from the records: what xdrive's own sums are held to.
+//!
+//! Sources: EC2 user guide, *Instance lifecycle* (what is billed when) and *Billing for interrupted Spot Instances*;
+//! Amazon EBS pricing; Amazon VPC pricing, *Public IPv4 address*.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use super::Local;
+use super::calls::price_of;
+use super::records::{Instance, Volume};
+use super::wire::ApiError;
+
+/// The shortest time that is billed.
+const MINUTE: SignedDuration = SignedDuration::from_secs(60);
+/// A spot instance that EC2 takes before it is so old costs nothing.
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// Prices in millionths of a dollar: of an address an hour, and a month of a GiB, of an operation a second beyond
+/// 3,000, and of a MiB a second beyond 125.
+const ADDRESS: f64 = 5_000.0;
+const GIB: f64 = 80_000.0;
+const OPERATION: f64 = 5_000.0;
+const MIB: f64 = 40_000.0;
+
+impl Local {
+    /// The cost of the instances and disks of `drive` that are over, in US dollars.
+    pub fn bill(&self, drive: &str) -> Result<f64, ApiError> {
+        let world = self.look()?;
+        let now = world.now(self.0.clock.now());
+        let mut millionths = 0.0;
+        for instance in world.instances.values() {
+            let is_own = instance.tags.at(now).get("xdrive:drive") == Some(&drive);
+            if let Some(ending) = instance.ending(now).filter(|_| is_own) {
+                millionths += self.of_instance(instance, ending.since, now);
+            }
+        }
+        for volume in world.volumes.values() {
+            let is_own = volume.tags.at(now).get("xdrive:drive") == Some(&drive);
+            if let Some(deleting) = volume.deleting.filter(|_| is_own) {
+                millionths += of_volume(volume, deleting);
+            }
+        }
+        Ok(millionths / 1e6)
+    }
+
+    fn of_instance(&self, instance: &Instance, ended: Timestamp, now: Timestamp) -> f64 {
+        let from = instance.running;
+        let to = ended.max(from + MINUTE);
+        let ending = instance.ending(now);
+        let is_free = ending.is_some_and(|it| instance.is_interrupted(it))
+            && ended.duration_since(instance.launched) < HOUR;
+        let hours = |seconds: f64| seconds / 3600.0;
+        let mut sum = 0.0;
+        let mut second = from;
+        while second < to && !is_free {
+            // Prices change on whole minutes.
+            let whole = SignedDuration::from_secs(60 - second.as_second().rem_euclid(60));
+            let next = (second + whole).min(to);
+            let part = next.duration_since(second).as_secs_f64();
+            let spot = instance.spot.is_some();
+            let region = self.region();
+            let price = price_of(region, (&instance.kind, &instance.zone), spot, second, now);
+            sum += f64::from(price) * hours(part);
+            second = next;
+        }
+        if instance.public {
+            sum += ADDRESS * hours(to.duration_since(from).as_secs_f64());
+        }
+        sum
+    }
+}
+
+fn of_volume(volume: &Volume, ended: Timestamp) -> f64 {
+    let to = ended.max(volume.created + MINUTE);
+    let days = to.to_zoned(TimeZone::UTC).days_in_month();
+    let beyond = |value: Option<u32>, free: u32| f64::from(value.unwrap_or(0).saturating_sub(free));
+    let month = f64::from(volume.gib) * GIB
+        + beyond(volume.iops, 3_000) * OPERATION
+        + beyond(volume.throughput, 125) * MIB;
+    let seconds = to.duration_since(volume.created).as_secs_f64();
+    month * seconds / (f64::from(days) * 86_400.0)
+}

@@ -1,0 +1,179 @@
+//! The cost of the instances and disks that a run has ended: a line at its end.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::drive::Drive;
+use super::snapshot_cost::cost_a_month;
+use crate::drive::kept::Kept;
+use crate::drive::tags::Settings;
+use crate::drive::{Ended, EndedInstance};
+use crate::ec2::{Ec2, Market};
+use crate::launch::bill::Span;
+
+/// How long the end of a session waits for prices.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// EC2 bills nothing for a spot instance that it takes in its first hour (EC2 user guide, *Billing for interrupted
+/// Spot Instances*).
+const FIRST_HOUR: Duration = Duration::from_hours(1);
+
+/// The cost of what is over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Receipt {
+    /// US dollars in all, about; null where an instance's price is not known.
+    dollars: Option<f64>,
+    /// Instances, by type and market.
+    instances: Vec<Ran>,
+    /// US dollars for public addresses.
+    address_dollars: f64,
+    /// US dollars for disks: the instances' own, and the drive's.
+    disks_dollars: f64,
+    #[serde(skip)]
+    kept: Kept,
+}
+
+/// Instances of one type in one market.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Ran {
+    /// Instance type.
+    instance_type: String,
+    /// How it was paid for.
+    #[cfg_attr(test, schemars(extend("enum" = ["spot", "on-demand"])))]
+    market: &'static str,
+    /// Seconds that are billed.
+    seconds: u64,
+    /// US dollars; null where the price is not known.
+    dollars: Option<f64>,
+}
+
+impl Drive {
+    /// The cost of what is over; none where no instance is.
+    pub(crate) async fn receipt(&self, ended: &Ended, kept: Kept) -> Option<Receipt> {
+        if ended.instances.is_empty() {
+            return None;
+        }
+        let mut dollars = Vec::new();
+        for it in &ended.instances {
+            let cost = timeout(PATIENCE, cost_of(it, &self.cloud.ec2)).await;
+            dollars.push(cost.unwrap_or(None));
+        }
+        Some(Receipt::new(ended, &dollars, kept))
+    }
+}
+
+/// The cost of this instance in US dollars, beside its address; none where its price is not known.
+async fn cost_of(ended: &EndedInstance, ec2: &Ec2) -> Option<f64> {
+    let EndedInstance {
+        instance,
+        at,
+        by_this_run,
+    } = ended;
+    let span = Span::new(instance.launched, *at);
+    let kind = &instance.instance_type;
+    match instance.market {
+        Market::OnDemand => Some(span.at(ec2.on_demand_price(kind).await.ok()??)),
+        Market::Spot => {
+            let is_young = span.duration().unsigned_abs() < FIRST_HOUR;
+            if !by_this_run && is_young && ec2.was_taken_back(&instance.id).await.ok()? {
+                return Some(0.0);
+            }
+            let names = [kind.clone()];
+            let changes = ec2
+                .spot_price_history(&names, instance.launched)
+                .await
+                .ok()?;
+            let there = changes.iter().filter(|it| it.to.zone == instance.zone);
+            let there: Vec<_> = there.map(|it| (it.since, it.to.price)).collect();
+            span.at_each(&there)
+        }
+    }
+}
+
+impl Receipt {
+    /// For what is over, with what each instance cost.
+    fn new(ended: &Ended, dollars: &[Option<f64>], kept: Kept) -> Self {
+        let mut instances: Vec<Ran> = Vec::new();
+        let mut address_dollars = 0.0;
+        for (EndedInstance { instance, at, .. }, dollars) in ended.instances.iter().zip(dollars) {
+            let span = Span::new(instance.launched, *at);
+            let seconds = span.duration().unsigned_abs().as_secs();
+            let (kind, market) = (&instance.instance_type, instance.market.as_str());
+            let same = |it: &&mut Ran| it.instance_type == *kind && it.market == market;
+            match instances.iter_mut().find(same) {
+                Some(known) => {
+                    known.seconds += seconds;
+                    known.dollars = known.dollars.zip(*dollars).map(|(sum, more)| sum + more);
+                }
+                None => instances.push(Ran {
+                    instance_type: kind.clone(),
+                    market,
+                    seconds,
+                    dollars: *dollars,
+                }),
+            }
+            if instance.address.is_some() {
+                address_dollars += span.of_address();
+            }
+        }
+        let disks = ended.volumes.iter().map(|(volume, at)| {
+            // A speed that cannot be parsed was not bought by xdrive.
+            let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
+            Span::new(volume.created, *at).of_disk(volume.size, speed)
+        });
+        let disks_dollars = disks.sum();
+        let of_instances: Option<f64> = instances.iter().map(|it| it.dollars).sum();
+        Self {
+            dollars: of_instances.map(|sum| sum + address_dollars + disks_dollars),
+            instances,
+            address_dollars,
+            disks_dollars,
+            kept,
+        }
+    }
+
+    /// The receipt in a line, with what is kept.
+    pub(crate) fn words(&self) -> String {
+        let all = match self.dollars {
+            Some(all) => format!("about {}", in_dollars(all)),
+            None => format!(
+                "more than {}",
+                in_dollars(self.address_dollars + self.disks_dollars)
+            ),
+        };
+        let mut words = format!("cost: {all}:");
+        for ran in &self.instances {
+            let (hours, minutes) = (ran.seconds / 3600, ran.seconds / 60 % 60);
+            let time = match hours {
+                0 => format!("{minutes} min"),
+                hours => format!("{hours} h {minutes} min"),
+            };
+            let dollars = ran
+                .dollars
+                .map_or_else(|| "price not known".to_owned(), in_dollars);
+            let _ = write!(
+                words,
+                " {} {} {time} {dollars},",
+                ran.instance_type, ran.market
+            );
+        }
+        let (address, disks) = (
+            in_dollars(self.address_dollars),
+            in_dollars(self.disks_dollars),
+        );
+        let _ = write!(words, " address {address}, disks {disks}");
+        if let Some(cost) = cost_a_month(self.kept) {
+            let _ = write!(words, "; kept: {cost} a month");
+        }
+        words
+    }
+}
+
+fn in_dollars(dollars: f64) -> String {
+    format!("${dollars:.4}")
+}
