@@ -97,16 +97,15 @@ impl SshHosts {
     }
 
     /// Has each host get this address before its login; none leaves it its own.
-    pub(crate) fn give(&mut self, elastic: Option<Elastic>) {
+    pub(crate) fn set_elastic(&mut self, elastic: Option<Elastic>) {
         self.login.elastic = elastic;
     }
 
     /// The host at the address that it has got since it was listed.
-    pub(crate) fn located(&self, mut host: Box<Instance>) -> Box<Instance> {
+    pub(crate) async fn locate(&self, host: &mut Instance) {
         if let Some(elastic) = &self.login.elastic {
-            elastic.locate(&mut host);
+            elastic.locate(host).await;
         }
-        host
     }
 
     /// The connection to a host that answered, and its scripts.

@@ -15,7 +15,7 @@
 //!                        ├─ log, note what is recorded of its generations; diff: which files differ
 //!                        ├─ delete    a drive, or one of its saves; rename: another name for it
 //!                        ├─ fork, copy a new drive that begins as another one was; adopt: as what is none
-//!                        ├─ prices    what spot costs now
+//!                        ├─ prices    what instances cost, as spot now and on demand
 //!                        ├─ gc        every unused drive: saved and pruned, or listed
 //!                        ├─ share     file systems outside of every drive
 //!                        ├─ workers   throwaway copies of a drive, in one network with it

@@ -50,6 +50,7 @@ mod worker;
 
 use crate::cloud::Cloud;
 use crate::failure::Failure;
+use crate::report::Text;
 use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
@@ -112,7 +113,7 @@ impl Session {
     async fn report_cost(&self) {
         let (ended, kept) = (self.reconciler.endings(), self.reconciler.kept_snapshots());
         if let Some(cost) = self.drive.receipt(&ended, kept).await {
-            self.drive.report.note(&cost.words());
+            self.drive.report.note(&Text::block(&cost.words()));
         }
     }
 }

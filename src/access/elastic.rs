@@ -1,87 +1,102 @@
 //! The Elastic IP address of a drive's hosts.
 //!
 //! A host loses the public address that EC2 gave it when it gets another one (EC2 user guide, *Elastic IP
-//! addresses*), and with it every connection that was made there. So it gets its own as soon as it runs, before
-//! the first login.
+//! addresses*), and with it every connection that was made there. So it gets its own once, as soon as it runs and
+//! before the first login, from the session that has launched it.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
-
-use tokio::time::timeout;
 
 use crate::drive::tags;
 use crate::ec2::{Ec2, ElasticIp, Error, Instance, InstanceState};
-use crate::ids::{DriveName, InstanceId};
+use crate::ids::{DriveName, InstanceId, SessionId};
 use crate::report::Report;
-
-/// How long EC2 may take for it: three calls in turn, of which each is tried again where that helps.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The address, and what it takes to give it to a host.
 pub(crate) struct Elastic {
     ip: ElasticIp,
     drive: DriveName,
+    /// The session whose hosts get it; none if whichever host the session enters does.
+    only_of: Option<SessionId>,
     ec2: Ec2,
     report: Report,
-    /// The host that has got it.
-    at: Option<InstanceId>,
-    /// Whether a host goes on with its own: that was said.
-    is_out_of_reach: bool,
+    /// The hosts that have got it, or go on with their own: each is asked for once.
+    settled: BTreeSet<InstanceId>,
 }
 
+/// The host cannot have it yet.
+pub(super) struct NotRunning;
+
 impl Elastic {
-    /// The address for hosts of this drive.
-    pub(crate) fn new(ip: ElasticIp, drive: DriveName, ec2: Ec2, report: Report) -> Self {
+    /// The address for hosts of this drive: those that the session has launched, or with `only_of` none also the one
+    /// that it joins.
+    pub(crate) fn new(
+        ip: ElasticIp,
+        drive: DriveName,
+        only_of: Option<SessionId>,
+        ec2: Ec2,
+        report: Report,
+    ) -> Self {
         Self {
             ip,
             drive,
+            only_of,
             ec2,
             report,
-            at: None,
-            is_out_of_reach: false,
+            settled: BTreeSet::new(),
         }
     }
 
-    /// Has the host that got it be there.
-    pub(super) fn locate(&self, host: &mut Instance) {
-        if self.at.as_ref() == Some(&host.id) {
-            host.address = Some(self.ip.ip.into());
-        }
-    }
-
-    /// Gives it to this host, if that runs and has another one. Returns the address at which the host is since;
-    /// none if it is where the lists have it.
-    pub(super) async fn settle(&mut self, host: &Instance) -> Option<IpAddr> {
+    /// Gives it to this host, if that is to have it and was not asked for before. Returns the address at which the
+    /// host is since; none if it is where the lists have it.
+    pub(super) async fn settle(&mut self, host: &Instance) -> Result<Option<IpAddr>, NotRunning> {
         let ip: Ipv4Addr = self.ip.ip;
         if host.address == Some(ip.into()) {
-            return None;
+            self.settled.insert(host.id.clone());
+            return Ok(None);
         }
-        if self.at.as_ref() == Some(&host.id) {
-            return Some(ip.into());
+        if self.settled.contains(&host.id) {
+            return Ok(self.present(host).await);
         }
-        if self.is_out_of_reach || host.state != InstanceState::Running {
-            return None;
+        let is_meant = match &self.only_of {
+            Some(session) => tags::session(&host.tags) == *session,
+            None => true,
+        };
+        if !is_meant || host.state != InstanceState::Running {
+            return Ok(None);
         }
         let about = format!("{} has", host.id.drive_label(&self.drive));
-        let why = match timeout(PATIENCE, self.associate(&host.id)).await {
-            Ok(Ok(true)) => {
-                self.at = Some(host.id.clone());
+        let why = match self.associate(&host.id).await {
+            Ok(true) => {
+                self.settled.insert(host.id.clone());
                 let line = format!("{about} the address {}", self.ip);
                 self.report.print(&line);
-                return Some(ip.into());
+                return Ok(Some(ip.into()));
             }
             // Not every part of EC2 has it running yet.
-            Ok(Err(error)) if error.is_not_running() => return None,
-            Ok(Ok(false)) => {
-                "something else has it (--no-address takes it from the drive)".to_owned()
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "EC2 did not answer in time".to_owned(),
+            Err(error) if error.is_not_running() => return Err(NotRunning),
+            Ok(false) => "something else has it (--no-address takes it from the drive)".to_owned(),
+            Err(error) => error.to_string(),
         };
-        self.is_out_of_reach = true;
+        self.settled.insert(host.id.clone());
         let warning = format!("{about} its own address, and not {}: {why}", self.ip);
         self.report.warn(&warning);
-        None
+        Ok(self.present(host).await)
+    }
+
+    /// Where the host is by now, if it is elsewhere than it was listed.
+    async fn present(&self, host: &Instance) -> Option<IpAddr> {
+        let there = self.ec2.instance(&host.id).await.ok()??;
+        there.address.filter(|at| Some(*at) != host.address)
+    }
+
+    /// The host, at the address that it has got since it was listed.
+    pub(super) async fn locate(&self, host: &mut Instance) {
+        if self.settled.contains(&host.id)
+            && let Some(address) = self.present(host).await
+        {
+            host.address = Some(address);
+        }
     }
 
     /// Whether the host has the address now: it is taken from nothing but an earlier host of this drive.
@@ -90,17 +105,21 @@ impl Elastic {
         if self.ec2.associate(id, host, false).await? {
             return Ok(true);
         }
-        let Some(holder) = self.ec2.elastic_ip(id).await?.holder else {
-            return Ok(false);
+        let now = self.ec2.elastic_ip(id).await?;
+        let is_ours = match &now.holder {
+            Some(holder) if holder == host => return Ok(true),
+            Some(holder) => {
+                let there = self.ec2.instance(holder).await?;
+                there.is_none_or(|it| {
+                    it.state.is_over() || tags::drive(&it.tags).as_ref() == Some(&self.drive)
+                })
+            }
+            // Then it is the host that has another one.
+            None => !now.is_held,
         };
-        let there = self.ec2.instance(&holder).await?;
-        let is_own = |it: &Instance| tags::drive(&it.tags).as_ref() == Some(&self.drive);
-        if there
-            .as_ref()
-            .is_some_and(|it| it.state.is_live() && !is_own(it))
-        {
-            return Ok(false);
+        if is_ours {
+            return self.ec2.associate(id, host, true).await;
         }
-        self.ec2.associate(id, host, true).await
+        Ok(false)
     }
 }

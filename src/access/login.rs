@@ -20,7 +20,7 @@ use crate::retry::retry;
 use crate::ssh::{ProxyEnd, ProxyFailure, PublicHostKey, REACH, Ssh, SshError, Target, UserKey};
 use tokio::time::timeout;
 
-use super::elastic::Elastic;
+use super::elastic::{Elastic, NotRunning};
 use super::ingress::Ingress;
 use super::purpose::{ArrivalRequest, Purpose};
 use super::target::{USER, own_key_since, target};
@@ -150,7 +150,7 @@ impl Login {
         purpose: Purpose<'_>,
     ) -> Result<LoggedIn, Refusal> {
         let missing = |what: &str| Refusal::Unreachable(what.to_owned());
-        let moved = self.move_to_elastic(host).await;
+        let moved = self.move_to_elastic(host).await?;
         let host = moved.as_ref().unwrap_or(host);
         let mut target = self.target(host).map_err(missing)?;
         if !self.only_looks {
@@ -194,13 +194,18 @@ impl Login {
     }
 
     /// The host at the Elastic IP address that it has got since it was listed.
-    async fn move_to_elastic(&mut self, host: &Instance) -> Option<Instance> {
-        let elastic = self.elastic.as_mut().filter(|_| !self.only_looks)?;
-        let address = elastic.settle(host).await?;
-        Some(Instance {
+    async fn move_to_elastic(&mut self, host: &Instance) -> Result<Option<Instance>, Refusal> {
+        let Some(elastic) = self.elastic.as_mut().filter(|_| !self.only_looks) else {
+            return Ok(None);
+        };
+        let settled = elastic.settle(host).await;
+        let address = settled.map_err(|NotRunning| {
+            Refusal::Unreachable("EC2 gives it its address only once it runs".to_owned())
+        })?;
+        Ok(address.map(|address| Instance {
             address: Some(address),
             ..host.clone()
-        })
+        }))
     }
 
     /// Reads the tag again: the host may have made its own key since. Returns whether `target` has that

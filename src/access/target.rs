@@ -82,6 +82,7 @@ pub(in crate::access) mod tests {
             groups: Vec::new(),
             ended: None,
             has_role: false,
+            has_public: false,
             tags: [(tags::HOST_KEY.to_owned(), "a key".to_owned())].into(),
         }
     }

@@ -142,6 +142,17 @@ impl Reconnector<'_> {
             async { self.drive.lock().await.hosts().reconnect(self.host).await },
             timeout(ANSWER, self.ec2.instance(&self.host.id)),
         );
+        let moved = match &seen {
+            Ok(Ok(Some(instance))) if instance.address != self.host.address => Some(instance),
+            _ => None,
+        };
+        let connected = match (connected, moved) {
+            // It has another address since.
+            (Err(HostError::Unreachable(_)), Some(moved)) => {
+                self.drive.lock().await.hosts().reconnect(moved).await
+            }
+            (connected, _) => connected,
+        };
         let error = match connected {
             Ok((ssh, host)) => return Attempt::Connected(ssh, host),
             Err(HostError::Closing(reason)) => {

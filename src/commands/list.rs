@@ -26,6 +26,7 @@ use crate::drive::tend;
 use crate::ec2::{Instance, InstanceState, Snapshot, SnapshotState, Tags, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, InstanceId, InvalidName};
+use crate::launch::cost::HourlyPrices;
 use crate::report::{self, Text};
 
 /// Everything of one drive that exists.
@@ -213,17 +214,15 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         .map(|(name, wanted)| (name.to_string(), wanted.run))
         .collect();
     let mut drives = BTreeMap::<String, Entry>::new();
+    let mut prices = HourlyPrices::default();
     for instance in instances {
         if instance.state == InstanceState::Terminated {
             continue;
         }
-        let (kind, market) = (&instance.instance_type, instance.market);
         let price = if instance.state.is_over() {
             None
         } else {
-            // Without the right to ask for prices the rest is listed all the same.
-            let price = cloud.ec2.hourly_price(kind, &instance.zone, market);
-            price.await.unwrap_or(None)
+            prices.find(&instance, &cloud.ec2).await
         };
         let line = Row::of_instance(&instance, price);
         entry(&mut drives, &instance.tags).things.push(line);

@@ -20,9 +20,9 @@ use super::{Context, print, visitor};
 use crate::cloud::Cloud;
 use crate::config::Paths;
 use crate::drive::tend;
-use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
+use crate::launch::cost::HourlyPrices;
 use crate::launch::workers;
 use crate::opener::{Drive, Opening};
 use crate::report;
@@ -74,8 +74,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 async fn list(args: &Args, cloud: &Cloud) -> Result<u8, Failure> {
     let known = known::find(cloud, &args.drive).await?;
     let mut rows = Vec::new();
+    let mut prices = HourlyPrices::default();
     for worker in &known {
-        rows.push(row(worker, cloud).await);
+        rows.push(row(worker, &mut prices, cloud).await);
     }
     if args.launch.config.json {
         return Ok(report::json(&rows).map(|()| 0)?);
@@ -86,7 +87,7 @@ async fn list(args: &Args, cloud: &Cloud) -> Result<u8, Failure> {
     print(&rows.iter().map(Row::words).collect::<String>())
 }
 
-async fn row(worker: &Known, cloud: &Cloud) -> Row {
+async fn row(worker: &Known, prices: &mut HourlyPrices, cloud: &Cloud) -> Row {
     let host = worker.host.as_ref();
     Row {
         worker: format!("w{}", worker.number),
@@ -98,17 +99,10 @@ async fn row(worker: &Known, cloud: &Cloud) -> Row {
         zone: host.map(|host| host.zone.to_string()),
         since: host.map(|host| format!("{:.0}", host.launched)),
         dollars_an_hour: match host {
-            Some(host) => price(host, cloud).await,
+            Some(host) => prices.find(host, &cloud.ec2).await,
             None => None,
         },
     }
-}
-
-/// The price of an instance in US dollars an hour, if EC2 says it.
-async fn price(host: &Instance, cloud: &Cloud) -> Option<f64> {
-    let (ec2, kind) = (&cloud.ec2, &host.instance_type);
-    let price = ec2.hourly_price(kind, &host.zone, host.market).await;
-    price.ok().flatten()
 }
 
 impl Row {

@@ -405,6 +405,11 @@ impl<H: Hosts> Reconciler<H> {
         self.kept
     }
 
+    /// Has the drive's own `settings` outrank those that were wanted when this run began: somebody has set them since.
+    pub fn prefer(&mut self, settings: &Settings) {
+        self.wanted.settings = settings.over(&self.wanted.settings);
+    }
+
     /// The instances and disks that were there while this run looked, and are over since.
     #[must_use]
     pub fn endings(&self) -> Ended {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::tags;
 use crate::ec2::{Instance, Volume, VolumeState};
 use crate::ids::{InstanceId, VolumeId};
 
@@ -18,6 +19,7 @@ pub(super) struct Used {
 #[derive(Debug, Clone, Copy)]
 struct End {
     at: Timestamp,
+    is_known: bool,
     by_this_run: bool,
 }
 
@@ -26,8 +28,10 @@ struct End {
 pub struct EndedInstance {
     /// The instance, as it was seen last while it was live.
     pub instance: Instance,
-    /// When it was over, to a few seconds.
+    /// When it was over, to a few seconds; the latest time where that is not known.
     pub at: Timestamp,
+    /// Whether that is known: EC2 does not say when an instance has switched itself off.
+    pub is_known: bool,
     /// Whether the run itself has ended it.
     pub by_this_run: bool,
 }
@@ -61,11 +65,16 @@ impl Used {
                 ends.insert(instance.id.clone(), at);
             }
         }
-        for (id, (_, end)) in &mut self.instances {
+        for (id, (instance, end)) in &mut self.instances {
             if !live.contains(id) {
+                let by_this_run = gone.contains(id.as_str());
+                let told = ends.get(id).copied();
+                // Without its clients it lives no longer than its lease.
+                let latest = tags::until(&instance.tags).map_or(now, |until| now.min(until));
                 end.get_or_insert(End {
-                    at: ends.get(id).copied().unwrap_or(now),
-                    by_this_run: gone.contains(id.as_str()),
+                    at: told.unwrap_or(if by_this_run { now } else { latest }),
+                    is_known: by_this_run || told.is_some(),
+                    by_this_run,
                 });
             }
         }
@@ -85,6 +94,14 @@ impl Used {
         }
     }
 
+    /// The end of a disk that goes with its instance, which EC2 may still be ending.
+    fn end_with_instance(&self, volume: &Volume) -> Option<Timestamp> {
+        let to = volume.attachment.as_ref();
+        let to = to.filter(|to| to.delete_on_termination)?;
+        let (_, end) = self.instances.get(&to.instance)?;
+        end.map(|end| end.at)
+    }
+
     /// The instances and disks that are over.
     pub(super) fn endings(&self) -> Ended {
         let instances = self.instances.values();
@@ -92,11 +109,15 @@ impl Used {
             end.map(|end| EndedInstance {
                 instance: instance.clone(),
                 at: end.at,
+                is_known: end.is_known,
                 by_this_run: end.by_this_run,
             })
         });
         let volumes = self.volumes.values();
-        let volumes = volumes.filter_map(|(volume, end)| end.map(|end| (volume.clone(), end)));
+        let volumes = volumes.filter_map(|(volume, end)| {
+            let end = end.or_else(|| self.end_with_instance(volume))?;
+            Some((volume.clone(), end))
+        });
         Ended {
             instances: instances.collect(),
             volumes: volumes.collect(),

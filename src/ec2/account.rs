@@ -9,8 +9,8 @@
 //! credentials are. The credentials fetched for that sign the first calls. A program that asks for a password
 //! or a second factor (`credential_process`) runs once.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use aws_config::ecs::EcsCredentialsProvider;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
@@ -38,7 +38,7 @@ use super::error::causes;
 use super::https;
 use super::profiles::{Profiles, SettingError, Sso, variable};
 use super::source::Source;
-use crate::clock::Clock;
+use crate::clock::{BootTime, Clock};
 
 /// How long a connection may take to come up.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -148,8 +148,9 @@ impl Account {
             Ok(fetched) => {
                 let source = Source::from_credentials(&fetched, &profiles);
                 let provider = SharedCredentialsProvider::new(Fetched {
-                    first: Mutex::new(Some(fetched)),
+                    last: Mutex::new((fetched, clock.boot())),
                     chain: provider,
+                    clock: clock.clone(),
                 });
                 Ok(Loaded {
                     config: config.credentials_provider(provider).build(),
@@ -319,12 +320,34 @@ fn unusable(why: String, profiles: &Profiles) -> AccountError {
     }
 }
 
-/// A provider of the credentials fetched already, once; after that its chain's. (The SDK caches
-/// credentials until they expire.)
+/// How long fetched credentials are handed out, and how long they must still be good then. (The SDK's clients cache
+/// them on their own, until they expire; signed calls beside those do not.)
+const HELD: Duration = Duration::from_mins(5);
+const GOOD: Duration = Duration::from_mins(1);
+
+/// A provider of the credentials that were fetched last, for a while; then its chain's.
 #[derive(Debug)]
 struct Fetched {
-    first: Mutex<Option<Credentials>>,
+    last: Mutex<(Credentials, BootTime)>,
     chain: SharedCredentialsProvider,
+    clock: Clock,
+}
+
+impl Fetched {
+    fn last(&self) -> MutexGuard<'_, (Credentials, BootTime)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that were fetched last, if they may be handed out.
+    fn held(&self) -> Option<Credentials> {
+        let (credentials, at) = &*self.last();
+        let now = SystemTime::from(self.clock.now());
+        let is_good = credentials
+            .expiry()
+            .is_none_or(|expires| expires > now + GOOD);
+        let is_new = self.clock.boot().since(*at) < HELD;
+        (is_good && is_new).then(|| credentials.clone())
+    }
 }
 
 impl ProvideCredentials for Fetched {
@@ -332,11 +355,14 @@ impl ProvideCredentials for Fetched {
     where
         Self: 'a,
     {
-        let first = || self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        match first().take() {
-            Some(fetched) => future::ProvideCredentials::ready(Ok(fetched)),
-            None => self.chain.provide_credentials(),
+        if let Some(held) = self.held() {
+            return future::ProvideCredentials::ready(Ok(held));
         }
+        future::ProvideCredentials::new(async {
+            let fetched = self.chain.provide_credentials().await?;
+            *self.last() = (fetched.clone(), self.clock.boot());
+            Ok(fetched)
+        })
     }
 
     fn fallback_on_interrupt(&self) -> Option<Credentials> {

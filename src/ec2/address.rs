@@ -54,6 +54,8 @@ pub struct ElasticIp {
     pub id: AllocationId,
     /// The address.
     pub ip: Ipv4Addr,
+    /// Whether anything has it.
+    pub is_held: bool,
     /// The instance that has it; none if none has, or a thing that is no instance.
     pub holder: Option<InstanceId>,
 }
@@ -113,6 +115,7 @@ fn elastic_ip(answer: &Address) -> Result<ElasticIp, String> {
         ip: ip
             .parse()
             .map_err(|_| format!("{id} has the address {ip:?}"))?,
+        is_held: answer.association_id().is_some_and(|id| !id.is_empty()),
         holder: holder.transpose()?,
         id,
     })
@@ -140,7 +143,11 @@ mod tests {
         };
         let free = elastic_ip(&of("203.0.113.7").build()).unwrap();
         assert_eq!(free.to_string(), "203.0.113.7 (eipalloc-0abc)");
-        assert_eq!(free.holder, None);
+        assert!(!free.is_held && free.holder.is_none());
+        // A NAT gateway's has no instance.
+        let other = of("203.0.113.7").association_id("eipassoc-0abc");
+        let other = elastic_ip(&other.build()).unwrap();
+        assert!(other.is_held && other.holder.is_none());
         let held = of("203.0.113.7").instance_id("i-0abc").build();
         let held = elastic_ip(&held).unwrap();
         assert_eq!(held.holder, Some("i-0abc".parse().unwrap()));

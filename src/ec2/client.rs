@@ -34,6 +34,7 @@ use super::account::{Account, AccountError, Loaded};
 use super::endpoints::Endpoints;
 use super::https::Https;
 use super::owner::owner_of;
+use super::price::Known;
 use super::source::Source;
 use super::trace::Trace;
 use crate::clock::Clock;
@@ -89,6 +90,7 @@ pub struct Ec2 {
     pub(super) fis_at: Option<String>,
     /// AWS Price List's endpoint, likewise.
     pub(super) prices_at: Option<String>,
+    pub(super) on_demand: Arc<Known>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -214,6 +216,7 @@ impl Ec2 {
             credentials: config.credentials_provider(),
             fis_at: at("FIS"),
             prices_at: at("PRICING"),
+            on_demand: Arc::default(),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
             source: None,

@@ -78,6 +78,7 @@ pub(super) fn instance(answer: &sdk::Instance) -> Result<Instance, Doubt> {
             .collect::<Result<_, _>>()?,
         ended: answer.state_transition_reason().and_then(time_in),
         has_role: answer.iam_instance_profile().is_some(),
+        has_public: answer.public_ip_address().is_some(),
         tags: tags(answer.tags()),
         id,
     })

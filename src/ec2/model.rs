@@ -123,6 +123,8 @@ pub struct Instance {
     pub ended: Option<Timestamp>,
     /// Whether it has a role, by its instance profile.
     pub has_role: bool,
+    /// Whether it has a public IPv4 address, which is billed.
+    pub has_public: bool,
     /// The instance's tags.
     pub tags: Tags,
 }

@@ -5,9 +5,12 @@
 //! [`super::signed`]; its right, `pricing:GetProducts`, is optional: without it no price is known, and none is made up.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::error::{Error, Kind};
 use super::partition::Partition;
@@ -23,6 +26,9 @@ const INSTANCE: [(&str, &str); 4] = [
     ("tenancy", "Shared"),
     ("capacitystatus", "Used"),
 ];
+
+/// How long the list may take to answer: nothing waits long for a price.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How many types are asked about at once.
 const AT_ONCE: usize = 8;
@@ -64,8 +70,23 @@ impl Ec2 {
         }
     }
 
-    /// The price on demand of this type in this region, an hour.
+    /// The price on demand of this type in this region, an hour. It is asked for once, also where it is not to be
+    /// had.
     pub async fn on_demand_price(&self, instance_type: &str) -> Result<Option<Price>, Error> {
+        let known = || {
+            self.on_demand
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(known) = known().get(instance_type) {
+            return known.clone();
+        }
+        let asked = self.ask_on_demand_price(instance_type).await;
+        known().insert(instance_type.to_owned(), asked.clone());
+        asked
+    }
+
+    async fn ask_on_demand_price(&self, instance_type: &str) -> Result<Option<Price>, Error> {
         let mut filters = vec![
             ("instanceType", instance_type),
             ("regionCode", self.region()),
@@ -105,7 +126,10 @@ impl Ec2 {
             service: "pricing",
             region: &region,
         };
-        let answer = self.reached().map_err(failed)?.signed(scope, request).await;
+        let reached = self.reached().map_err(failed)?;
+        let answer = timeout(PATIENCE, reached.signed(scope, request)).await;
+        let late = || Err(format!("no answer within {} s", PATIENCE.as_secs()));
+        let answer = answer.unwrap_or_else(|_| late());
         let answer = answer.map_err(|why| Error::of_kind(CALL, Kind::Ambiguous, why))?;
         let document = answer
             .document()

@@ -194,6 +194,18 @@ mod tests {
             }
             call("RunInstances", &order);
             let drive = name.parse().unwrap();
+            let disk = [
+                ("AvailabilityZone", zone),
+                ("Size", "200"),
+                ("VolumeType", "gp3"),
+                ("Iops", "4000"),
+                ("Throughput", "250"),
+                ("TagSpecification.1.ResourceType", "volume"),
+                ("TagSpecification.1.Tag.1.Key", "xdrive:drive"),
+                ("TagSpecification.1.Tag.1.Value", &name),
+            ];
+            call("CreateVolume", &disk);
+            let disk = ec2.volumes(&drive).await.unwrap().remove(0);
             let began = ec2.instances(&drive).await.unwrap().remove(0);
             tokio::time::advance(Duration::from_secs(draw(&mut seed, 40_000))).await;
             call("TerminateInstances", &[("InstanceId.1", began.id.as_str())]);
@@ -211,8 +223,19 @@ mod tests {
                     span.at_each(&there).unwrap()
                 }
             };
+            call("DeleteVolume", &[("VolumeId", disk.id.as_str())]);
+            let fast = Speed {
+                iops: Some(4_000),
+                throughput: Some(250),
+                warm: None,
+            };
+            let of_disk = Span::new(disk.created, clock.now()).of_disk(disk.size, fast);
             let bill = local.bill(&name).unwrap();
-            let sum = own + span.of_address();
+            assert!(
+                (of_disk - bill.disks).abs() < 1e-4,
+                "{name}: ${of_disk:.6}, {bill:?}"
+            );
+            let (bill, sum) = (bill.sum(), own + span.of_address() + of_disk);
             assert!(
                 (sum - bill).abs() < 1e-4,
                 "{name}: {kind} {market}: ${sum:.6}, billed ${bill:.6}"

@@ -23,28 +23,49 @@ const GIB: f64 = 80_000.0;
 const OPERATION: f64 = 5_000.0;
 const MIB: f64 = 40_000.0;
 
+/// The cost of what is over, in US dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bill {
+    /// Of the instances themselves.
+    pub instances: f64,
+    /// Of their public addresses.
+    pub addresses: f64,
+    /// Of disks.
+    pub disks: f64,
+}
+
+impl Bill {
+    /// All of it.
+    #[must_use]
+    pub fn sum(self) -> f64 {
+        self.instances + self.addresses + self.disks
+    }
+}
+
 impl Local {
-    /// The cost of the instances and disks of `drive` that are over, in US dollars.
-    pub fn bill(&self, drive: &str) -> Result<f64, ApiError> {
+    /// The bill of the instances and disks of `drive` that are over.
+    pub fn bill(&self, drive: &str) -> Result<Bill, ApiError> {
         let world = self.look()?;
         let now = world.now(self.0.clock.now());
-        let mut millionths = 0.0;
+        let mut bill = Bill::default();
         for instance in world.instances.values() {
             let is_own = instance.tags.at(now).get("xdrive:drive") == Some(&drive);
             if let Some(ending) = instance.ending(now).filter(|_| is_own) {
-                millionths += self.of_instance(instance, ending.since, now);
+                let (own, address) = self.of_instance(instance, ending.since, now);
+                bill.instances += own / 1e6;
+                bill.addresses += address / 1e6;
             }
         }
         for volume in world.volumes.values() {
             let is_own = volume.tags.at(now).get("xdrive:drive") == Some(&drive);
             if let Some(deleting) = volume.deleting.filter(|_| is_own) {
-                millionths += of_volume(volume, deleting);
+                bill.disks += of_volume(volume, deleting) / 1e6;
             }
         }
-        Ok(millionths / 1e6)
+        Ok(bill)
     }
 
-    fn of_instance(&self, instance: &Instance, ended: Timestamp, now: Timestamp) -> f64 {
+    fn of_instance(&self, instance: &Instance, ended: Timestamp, now: Timestamp) -> (f64, f64) {
         let from = instance.running;
         let to = ended.max(from + MINUTE);
         let ending = instance.ending(now);
@@ -64,10 +85,9 @@ impl Local {
             sum += f64::from(price) * hours(part);
             second = next;
         }
-        if instance.public {
-            sum += ADDRESS * hours(to.duration_since(from).as_secs_f64());
-        }
-        sum
+        let ran = hours(to.duration_since(from).as_secs_f64());
+        let address = if instance.public { ADDRESS * ran } else { 0.0 };
+        (sum, address)
     }
 }
 

@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+pub use bill::Bill;
 pub use delays::{Delays, Preset};
 pub use faults::Fault;
 pub use settings::{Boots, InstanceProfile, InstanceProfiles, Plan, PlaneKind, Settings};

@@ -1,13 +1,14 @@
-//! The cost of the instances and disks that a run has ended: a line at its end.
+//! The cost of the instances and disks that a run has ended: lines at its end.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::drive::Drive;
-use super::snapshot_cost::cost_a_month;
+use super::snapshot_cost::{cost_a_month, is_reported};
 use crate::drive::kept::Kept;
 use crate::drive::tags::Settings;
 use crate::drive::{Ended, EndedInstance};
@@ -35,6 +36,9 @@ pub(crate) struct Receipt {
     disks_dollars: f64,
     #[serde(skip)]
     kept: Kept,
+    /// Whether it may be less: an instance has switched itself off, and EC2 does not say when.
+    #[serde(skip)]
+    is_most: bool,
 }
 
 /// Instances of one type in one market.
@@ -58,11 +62,18 @@ impl Drive {
         if ended.instances.is_empty() {
             return None;
         }
-        let mut dollars = Vec::new();
-        for it in &ended.instances {
-            let cost = timeout(PATIENCE, cost_of(it, &self.cloud.ec2)).await;
-            dollars.push(cost.unwrap_or(None));
+        let mut asking = JoinSet::new();
+        for (number, it) in ended.instances.iter().cloned().enumerate() {
+            let ec2 = self.cloud.ec2.clone();
+            asking.spawn(async move { (number, cost_of(&it, &ec2).await) });
         }
+        let mut dollars = vec![None; ended.instances.len()];
+        let answers = async {
+            while let Some(Ok((number, cost))) = asking.join_next().await {
+                dollars[number] = cost;
+            }
+        };
+        let _late = timeout(PATIENCE, answers).await;
         Some(Receipt::new(ended, &dollars, kept))
     }
 }
@@ -73,6 +84,7 @@ async fn cost_of(ended: &EndedInstance, ec2: &Ec2) -> Option<f64> {
         instance,
         at,
         by_this_run,
+        ..
     } = ended;
     let span = Span::new(instance.launched, *at);
     let kind = &instance.instance_type;
@@ -117,7 +129,7 @@ impl Receipt {
                     dollars: *dollars,
                 }),
             }
-            if instance.address.is_some() {
+            if instance.has_public {
                 address_dollars += span.of_address();
             }
         }
@@ -134,42 +146,40 @@ impl Receipt {
             address_dollars,
             disks_dollars,
             kept,
+            is_most: ended.instances.iter().any(|it| !it.is_known),
         }
     }
 
-    /// The receipt in a line, with what is kept.
+    /// The receipt in lines, with what is kept.
     pub(crate) fn words(&self) -> String {
-        let all = match self.dollars {
-            Some(all) => format!("about {}", in_dollars(all)),
-            None => format!(
-                "more than {}",
-                in_dollars(self.address_dollars + self.disks_dollars)
-            ),
+        let known = self.instances.iter().filter_map(|it| it.dollars);
+        let known = known.sum::<f64>() + self.address_dollars + self.disks_dollars;
+        let all = match (self.dollars, self.is_most) {
+            (Some(all), false) => format!("about {}", in_dollars(all)),
+            (Some(all), true) => format!("at most {}", in_dollars(all)),
+            (None, _) => format!("{} and what is not known", in_dollars(known)),
         };
-        let mut words = format!("cost: {all}:");
+        let mut words = format!("cost: {all}");
+        if let Some(cost) = cost_a_month(self.kept).filter(|_| !is_reported(self.kept)) {
+            let _ = write!(words, "; kept: {cost} a month");
+        }
         for ran in &self.instances {
             let (hours, minutes) = (ran.seconds / 3600, ran.seconds / 60 % 60);
             let time = match hours {
                 0 => format!("{minutes} min"),
                 hours => format!("{hours} h {minutes} min"),
             };
-            let dollars = ran
-                .dollars
-                .map_or_else(|| "price not known".to_owned(), in_dollars);
+            let dollars = ran.dollars.map(in_dollars);
+            let dollars = dollars.unwrap_or_else(|| "price not known".to_owned());
             let _ = write!(
                 words,
-                " {} {} {time} {dollars},",
+                "\n  {} {} {time} {dollars}",
                 ran.instance_type, ran.market
             );
         }
-        let (address, disks) = (
-            in_dollars(self.address_dollars),
-            in_dollars(self.disks_dollars),
-        );
-        let _ = write!(words, " address {address}, disks {disks}");
-        if let Some(cost) = cost_a_month(self.kept) {
-            let _ = write!(words, "; kept: {cost} a month");
-        }
+        let (address, disks) = (self.address_dollars, self.disks_dollars);
+        let (address, disks) = (in_dollars(address), in_dollars(disks));
+        let _ = write!(words, ", address {address}, disks {disks}");
         words
     }
 }

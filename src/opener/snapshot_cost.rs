@@ -21,6 +21,11 @@ impl Drive {
     }
 }
 
+/// Whether a line of its own says what they cost.
+pub(super) fn is_reported(kept: Kept) -> bool {
+    kept.cents().1 > UNREPORTED
+}
+
 /// The cost of a month in words, such as `between $0.60 and $1.20`; none if nothing is kept.
 pub(super) fn cost_a_month(kept: Kept) -> Option<String> {
     let (least, most) = kept.cents();
@@ -35,8 +40,7 @@ pub(super) fn cost_a_month(kept: Kept) -> Option<String> {
 
 /// The line to print, if any; `gc` begins the command that prunes.
 fn line(drive: &str, kept: Kept, gc: &str) -> Option<String> {
-    let (_, most) = kept.cents();
-    if most <= UNREPORTED {
+    if !is_reported(kept) {
         return None;
     }
     let cost = cost_a_month(kept)?;

@@ -11,6 +11,9 @@ use crate::failure::{Exit, Failure};
 use crate::ids::AllocationId;
 use crate::opener::DriveFacts;
 
+/// The hint where the address is not to be had.
+const HINT: &str = "--address names another one, and --no-address goes on without";
+
 /// The address that is asked for, else the drive's own; none if hosts have EC2's.
 pub(super) fn wanted(
     request: &Request,
@@ -30,41 +33,50 @@ impl Session {
     /// Finds the address that the drive's next hosts get: one that is not there ends the session, unless the drive is
     /// up and it was not asked for.
     pub(super) async fn find_address(&mut self, drive: &DriveFacts) -> Result<(), Failure> {
-        const HINT: &str = "--address names another one, and --no-address goes on without";
         let wanted = wanted(&self.request, &drive.settings);
-        let wanted = wanted.map_err(|error| {
-            let error = anyhow!("{}: {error}", self.request.drive);
-            Failure::new(Exit::Config, error).hint(HINT)
-        })?;
-        let hosts = self.reconciler.hosts();
-        let Some(id) = wanted else {
-            hosts.give(None);
-            return Ok(());
+        let found = match wanted {
+            Ok(None) => {
+                self.reconciler.hosts().set_elastic(None);
+                return Ok(());
+            }
+            Ok(Some(id)) => self.elastic(&id).await,
+            Err(error) => {
+                let error = anyhow!("{}: {error}", self.request.drive);
+                Err(Failure::new(Exit::Config, error).hint(HINT))
+            }
         };
+        let is_typed = self.request.options.address.is_some();
+        match found {
+            Ok(elastic) => self.reconciler.hosts().set_elastic(Some(elastic)),
+            Err(failure) if drive.host.is_some() && !is_typed => {
+                let why = format!("the drive's address cannot be found: {failure}");
+                self.drive.report.warn(&why);
+            }
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    /// The address of this id, for the session's hosts; where it was typed, also for one that it joins.
+    async fn elastic(&self, id: &AllocationId) -> Result<Elastic, Failure> {
         let ec2 = self.drive.cloud.ec2.clone();
-        let failure = match ec2.elastic_ip(&id).await {
+        match ec2.elastic_ip(id).await {
             Ok(elastic) => {
                 let (name, report) = (self.request.drive.clone(), self.drive.report.clone());
-                let elastic = Elastic::new(elastic, name, ec2, report);
-                self.reconciler.hosts().give(Some(elastic));
-                return Ok(());
+                let is_typed = self.request.options.address.is_some();
+                let only_of = (!is_typed).then(|| self.reconciler.session().clone());
+                Ok(Elastic::new(elastic, name, only_of, ec2, report))
             }
             Err(error) if error.kind == Kind::NotFound => {
                 let error = anyhow!("there is no Elastic IP address {id} in {}", ec2.region());
-                Failure::new(Exit::Unavailable, error).hint(HINT)
+                Err(Failure::new(Exit::Unavailable, error).hint(HINT))
             }
             Err(error) if error.kind == Kind::Denied => {
                 let command = &self.drive.cloud.command;
                 let hint = format!("`{command} policy --address` prints the rights for it");
-                Failure::from(error).hint(hint)
+                Err(Failure::from(error).hint(hint))
             }
-            Err(error) => Failure::from(error),
-        };
-        if drive.host.is_some() && self.request.options.address.is_none() {
-            let why = format!("the drive's address cannot be found: {failure}");
-            self.drive.report.warn(&why);
-            return Ok(());
+            Err(error) => Err(Failure::from(error)),
         }
-        Err(failure)
     }
 }

@@ -195,6 +195,10 @@ impl Session {
         let listing = Listing::read(&self.drive.cloud.ec2, &self.drive.name).await;
         let Ok(listing) = listing else { return };
         let facts = DriveFacts::read(listing, None);
+        let options = &mut self.request.options;
+        // Those that were typed are the drive's since the first mount.
+        (options.ingress, options.address) = (None, None);
+        self.reconciler.prefer(&facts.settings);
         if let Err(failure) = self.find_address(&facts).await {
             self.drive.report.warn(&failure.to_string());
         }

@@ -158,10 +158,9 @@ impl Session {
                         generation,
                         asked,
                     };
-                    return Ok(Led {
-                        host: self.reconciler.hosts().located(instance),
-                        entry,
-                    });
+                    let mut host = instance;
+                    self.reconciler.hosts().locate(&mut host).await;
+                    return Ok(Led { host, entry });
                 }
                 (Outcome::Busy(holder), None) => {
                     if let Some(led) = Box::pin(self.join(&holder)).await? {

@@ -14,7 +14,7 @@ use crate::drive::{Goal, Hosts as _, Left, Outcome};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId};
 use crate::opener::{Drive, Ending, Receipt};
-use crate::report;
+use crate::report::{self, Text};
 
 /// A drive that was stopped, as `stop --json` prints it (`src/cli/schemas/stop.json`).
 #[derive(Debug, Serialize)]
@@ -189,7 +189,7 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
     let kept = reconciler.kept_snapshots();
     let cost = drive.receipt(&reconciler.endings(), kept).await;
     if let Some(cost) = &cost {
-        drive.report.note(&cost.words());
+        drive.report.note(&Text::block(&cost.words()));
     }
     let code = code?;
     if let (true, Some(stopped)) = (drive.json, stopped) {

@@ -36,6 +36,7 @@ pub fn may_terminate(id: &InstanceId) -> MayTerminate {
         groups: Vec::new(),
         ended: None,
         has_role: false,
+        has_public: false,
         tags: tags::claim(&who()),
     };
     let (seen, at) = seen(vec![instance.clone()], Vec::new(), Vec::new());

@@ -18,7 +18,15 @@ def xdrive(*words, may_fail=False):
         return ended.stdout
     if may_fail:
         return None
-    sys.exit(ended.stderr.strip() or f"xdrive ended with {ended.returncode}")
+    sys.exit(reason(ended.stderr) or f"xdrive ended with {ended.returncode}")
+
+
+def reason(said):
+    """Why it failed, in words: with --json it says so as a document."""
+    try:
+        return json.loads(said.strip().splitlines()[-1])["error"]
+    except (IndexError, KeyError, TypeError, ValueError):
+        return said.strip()
 
 
 def document(*words, may_fail=False):

@@ -97,9 +97,16 @@ fn table(link: &str, guarded: &Guarded, is_open_to_host: bool) -> String {
         lines,
         "table inet {link} {{ chain forward {{\n\
          type filter hook forward priority filter; policy accept;\n\
-         oifname != \"{link}\" accept\n\
-         ct state established,related accept\n"
+         oifname != \"{link}\" accept\n"
     );
+    if let Some((_, own)) = guarded.elastic {
+        // Its public address, which is its private one too, is no longer its own outside.
+        let _infallible = writeln!(
+            lines,
+            "iifname \"{TO_HOST}\" ct original ip daddr {own} drop"
+        );
+    }
+    lines += "ct state established,related accept\n";
     if is_open_to_host {
         let _infallible = writeln!(lines, "iifname \"{TO_HOST}\" accept");
     }

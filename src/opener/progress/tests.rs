@@ -89,6 +89,7 @@ fn an_instance() -> Instance {
         groups: Vec::new(),
         ended: None,
         has_role: false,
+        has_public: false,
         tags: tags::claim(&who()),
     }
 }

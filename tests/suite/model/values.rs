@@ -145,6 +145,7 @@ pub(super) fn instance(id: u8, record: &Instance) -> ec2::Instance {
         groups: Vec::new(),
         ended: None,
         has_role: false,
+        has_public: false,
         tags: tags::instance(drive(), &who(record.session), "a key", wall(record.until.0))
             .into_iter()
             .chain(thrown(record.thrown))

@@ -164,7 +164,7 @@ fn a_dry_run_is_as_its_schema_says() {
     let offers = new["offers"].as_array().unwrap();
     assert_eq!(offers[0]["dollars_an_hour"], 0.01248);
     assert_eq!(offers[3]["market"], "on-demand");
-    assert_eq!(offers[3]["spot_dollars_an_hour"], Value::Null);
+    assert_eq!(offers[3]["dollars_an_hour"], 0.0416);
 
     let snapshot = with_snapshot(&site, &[]);
     assert_eq!(would(&[])["from"]["id"], snapshot.as_str());

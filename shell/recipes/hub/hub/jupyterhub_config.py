@@ -64,6 +64,7 @@ c.DockerSpawner.volumes = {
     f"{on_host}/shared": "/home/student/shared",
 }
 c.DockerSpawner.environment = {"HOME": "/home/student", "SHELL": "/bin/bash", "HUB_BRANCH": found["BRANCH"]}
+c.DockerSpawner.environment["HUB_IDLE"] = found["IDLE"]
 if found.get("LESSONS"):
     c.DockerSpawner.environment["HUB_LESSONS"] = f"git://{hub_at}/lessons.git"
 c.Spawner.pre_spawn_hook = seats.make_home
@@ -95,7 +96,6 @@ else:
 # --- what asks the hub: `start` has these, for a hub that is killed would leave them behind, and have new ones
 
 scopes = {
-    "idle": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
     "reaper": ["list:users", "read:servers"],
     "teacher": ["list:users", "read:servers", "delete:servers", "admin:users"],
 }

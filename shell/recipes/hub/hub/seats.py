@@ -71,7 +71,7 @@ class WorkerSeat(SwarmSpawner):
                 if state == "pending" and "no suitable node" in task["Status"].get("Err", ""):
                     self.waiting.add(name)
                     others = len(self.waiting) - 1
-                    beside = f" {others} more wait." if others else ""
+                    beside = f" Others who wait: {others}." if others else ""
                     self.note = f"All places are taken: this page goes on by itself when one is free.{beside}"
                 elif state in COMING:
                     self.waiting.discard(name)

@@ -112,6 +112,13 @@ def ends_at(found):
     return time
 
 
+def demand_future(found):
+    """Refuses an end that is over: the class would end at once."""
+    ends = ends_at(found)
+    if ends and ends <= datetime.now().astimezone():
+        raise BadSetting(f"ENDS is over: {found['ENDS']}")
+
+
 def load():
     try:
         text = FILE.read_text()

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use harness::eventually_within;
@@ -148,6 +148,42 @@ impl Hub {
         serde_json::from_slice(&status.stdout).unwrap_or_else(|_| panic!("{status:?}"))
     }
 
+    /// Gives it other settings, while it goes on.
+    fn set(&self, others: &[(&str, &str)]) {
+        let path = self.dir.join("hub.env");
+        let mut given = fs::read_to_string(&path).unwrap();
+        for (from, to) in others {
+            assert!(given.contains(from), "{from}");
+            given = given.replace(from, to);
+        }
+        fs::write(&path, given).unwrap();
+        let words = ["connect", "hub", "--no-jupyter", "--", "/hub/settings"];
+        let mut command = self.site.command(&words);
+        command.stdin(File::open(&path).unwrap());
+        self.site.start_command(command).end().is(0);
+    }
+
+    /// Has one student run [`SLOW`].
+    fn slow_cell(&self, way: &Way) -> Output {
+        let xdrive = format!("{} --local", env!("CARGO_BIN_EXE_xdrive"));
+        let rehearse = self.dir.join("rehearse");
+        let words = [
+            "python3",
+            "-c",
+            SLOW,
+            rehearse.to_str().unwrap(),
+            "1",
+            "--keep",
+            "--at",
+            &way.at,
+        ];
+        self.site
+            .of_user(&words)
+            .env("XDRIVE", xdrive)
+            .output()
+            .unwrap()
+    }
+
     /// Ends all of it: only snapshots are left.
     fn end(&self) {
         let site = &self.site;
@@ -187,6 +223,15 @@ fn four_students_keep_their_seats_and_files_through_the_loss_of_a_worker_and_of_
     hub.rehearse(&way, "4", &[]);
     assert_eq!(hub.in_container("ls /data/class/homes | wc -l").trim(), "0");
     assert!(hub.dir.join("README.md").exists());
+    // A cell that computes for longer than IDLE, and says nothing meanwhile, has its seat until it is done; then the
+    // seat ends by itself.
+    hub.set(&[("IDLE=60", "IDLE=1")]);
+    let slow = hub.slow_cell(&way);
+    let said = String::from_utf8_lossy(&slow.stdout);
+    assert!(said.contains("1 of 1 ran a cell, 0 failed"), "{slow:?}");
+    let is_empty = || hub.status()["seats"].as_array().is_some_and(Vec::is_empty);
+    eventually_within(IDLE, || hub.status().to_string(), is_empty);
+    hub.set(&[("IDLE=1\n", "IDLE=60\n")]);
     // A whole class.
     hub.rehearse(&way, "12", &[]);
     if std::env::var_os("XDRIVE_LONG").is_some_and(|long| long != "0") {
@@ -194,6 +239,19 @@ fn four_students_keep_their_seats_and_files_through_the_loss_of_a_worker_and_of_
     }
     hub.end();
 }
+
+/// A rehearsal whose cell is silent for a while.
+const SLOW: &str = r"import sys, pathlib, importlib.machinery, importlib.util
+path = sys.argv.pop(1)
+sys.path.insert(0, str(pathlib.Path(path).parent))
+loader = importlib.machinery.SourceFileLoader('rehearse', path)
+rehearse = importlib.util.module_from_spec(importlib.util.spec_from_loader('rehearse', loader))
+loader.exec_module(rehearse)
+rehearse.CELL = 'import time; time.sleep(150); print(6 * 7)'
+rehearse.main()";
+
+/// How long an idle seat may stay, with IDLE=1: each of kernel and server is looked at once a minute.
+const IDLE: Duration = Duration::from_mins(6);
 
 /// Adds a file with this text to the lessons, or replaces it.
 const PUSH: &str = r#"set -e
