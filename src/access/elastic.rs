@@ -99,7 +99,8 @@ impl Elastic {
         }
     }
 
-    /// Whether the host has the address now: it is taken from nothing but an earlier host of this drive.
+    /// Whether the host has the address now: it is taken from nothing but another host of this
+    /// drive, or an instance that is over.
     async fn associate(&self, host: &InstanceId) -> Result<bool, Error> {
         let id = &self.ip.id;
         if self.ec2.associate(id, host, false).await? {

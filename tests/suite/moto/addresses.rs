@@ -1,10 +1,6 @@
 //! Elastic IP addresses of both clouds, through boto3.
 
-use super::groups::{lines, with};
-use super::server::Moto;
-use crate::boto;
-use crate::session::served::ServedSite;
-use harness::python;
+use super::server::prints_the_same_in_both_clouds;
 
 /// The lines in which the two differ: moto's and the folder's, which AWS agrees with.
 const DIFFERENT: [(&str, &str); 3] = [
@@ -28,15 +24,5 @@ const DIFFERENT: [(&str, &str); 3] = [
 #[test]
 #[ignore = "needs python3 with moto and boto3"]
 fn addresses_are_the_same_in_both_clouds() {
-    let moto = Moto::start();
-    let python = python("boto3");
-    let script = format!("{}/tests/suite/addresses.py", env!("CARGO_MANIFEST_DIR"));
-    let mut ask = moto.command(&python);
-    // The name that boto3 knows the region by.
-    ask.arg(script).env("AWS_DEFAULT_REGION", "us-east-1");
-    let expected = with(lines(ask.output().unwrap()), &DIFFERENT);
-    let served = ServedSite::paper("");
-    let environment = String::from_utf8(served.environment().stdout).unwrap();
-    let printed = boto::run(&python, "addresses.py", &environment);
-    assert_eq!(lines(printed), expected);
+    prints_the_same_in_both_clouds("addresses.py", &DIFFERENT);
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use tempfile::TempDir;
 use xdrive::clock::Clock;
 use xdrive::ec2::{Account, Ec2};
 
+use crate::boto;
+use crate::session::served::ServedSite;
 use harness::faults::proxy::FaultProxy;
 use harness::home::PATH;
 use harness::python;
@@ -179,4 +181,35 @@ pub(crate) fn inside(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(test);
+}
+
+/// Runs this script of boto3 against moto and against the folder: each prints the same lines, but for those that are
+/// `different`, moto's and the folder's.
+#[track_caller]
+pub(super) fn prints_the_same_in_both_clouds(script: &str, different: &[(&str, &str)]) {
+    let moto = Moto::start();
+    let python = python("boto3");
+    let path = format!("{}/tests/suite/{script}", env!("CARGO_MANIFEST_DIR"));
+    let mut ask = moto.command(&python);
+    // The name that boto3 knows the region by.
+    ask.arg(path).env("AWS_DEFAULT_REGION", "us-east-1");
+    let mut expected = lines(ask.output().unwrap());
+    for (moto, folder) in different {
+        let line = expected.iter_mut().find(|line| line == moto);
+        let line = line.unwrap_or_else(|| panic!("moto does not print {moto}"));
+        (*folder).clone_into(line);
+    }
+    let served = ServedSite::paper("");
+    let environment = String::from_utf8(served.environment().stdout).unwrap();
+    assert_eq!(lines(boto::run(&python, script, &environment)), expected);
+}
+
+fn lines(output: Output) -> Vec<String> {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
 }

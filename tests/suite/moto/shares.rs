@@ -1,10 +1,7 @@
 //! Elastic File System of both clouds, through boto3 and through xdrive.
 
-use super::server::{Moto, against_moto};
+use super::server::{against_moto, prints_the_same_in_both_clouds};
 use super::verbs::run_xdrive;
-use crate::boto;
-use crate::session::served::ServedSite;
-use harness::python;
 use xdrive::ec2::ShareState;
 
 /// The lines in which the two differ: moto's and the folder's, which AWS agrees with.
@@ -28,22 +25,7 @@ const DIFFERENT: [(&str, &str); 3] = [
 #[test]
 #[ignore = "needs python3 with moto and boto3"]
 fn file_systems_and_mount_targets_are_the_same_in_both_clouds() {
-    let moto = Moto::start();
-    let python = python("boto3");
-    let script = format!("{}/tests/suite/shares.py", env!("CARGO_MANIFEST_DIR"));
-    let mut ask = moto.command(&python);
-    ask.arg(script).env("AWS_DEFAULT_REGION", "us-east-1");
-    let mut expected = super::groups::lines(ask.output().unwrap());
-    let served = ServedSite::paper("");
-    let environment = String::from_utf8(served.environment().stdout).unwrap();
-    for (moto, folder) in DIFFERENT {
-        let line = expected.iter_mut().find(|line| *line == moto);
-        *line.unwrap_or_else(|| panic!("moto does not print {moto}")) = folder.to_owned();
-    }
-    assert_eq!(
-        super::groups::lines(boto::run(&python, "shares.py", &environment)),
-        expected
-    );
+    prints_the_same_in_both_clouds("shares.py", &DIFFERENT);
 }
 
 #[test]
