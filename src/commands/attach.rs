@@ -2,7 +2,7 @@
 
 use super::flags::Reach;
 use super::{Context, connect};
-use crate::config::{Config, Options};
+use crate::config::{Config, Once, Options};
 use crate::failure::Failure;
 use crate::ids::DriveName;
 use crate::session::{Request, Task};
@@ -35,7 +35,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let reach = super::reach(args.reach, &paths)?;
     let config = Config {
         no_jupyter: true,
-        shared: args.shared,
+        once: Once {
+            shared: args.shared,
+            ..Once::default()
+        },
         ..Config::default()
     };
     let options = Options {

@@ -74,8 +74,10 @@ pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> R
         if !request.options.config.dry_run
             && let Some(of) = request.fork_of.take()
         {
-            let opening =
-                context.opening(super::whole(drive.clone()), request.options.config.shared);
+            let opening = context.opening(
+                super::whole(drive.clone()),
+                request.options.config.once.shared,
+            );
             let code = saves::fork_once(opening, cloud.clone(), of).await?;
             if code != 0 {
                 return Ok(code);
@@ -112,7 +114,7 @@ pub fn request(args: Args, paths: &Paths) -> Result<Request, Failure> {
     let mut request = Request {
         named,
         fork_of,
-        command: if flags.no_terminal {
+        command: if flags.once.no_terminal {
             session::shell_without_terminal()
         } else {
             args.command

@@ -85,13 +85,13 @@ pub(crate) fn run(mut args: Args, context: &Context) -> Result<u8, Failure> {
     ];
     let needs_session = flags.iter().find(|(_, is_given)| *is_given);
     let needs_session = needs_session.map(|(flag, _)| *flag);
-    if args.session.config.discard {
+    if args.session.config.once.discard {
         let why = anyhow!("--discard is for a session, and a run needs none");
         let hint = "xdrive connect NAME --discard -- CMD… runs one whose changes are discarded";
         return Err(Failure::new(Exit::Usage, why).hint(hint));
     }
     let mut request = connect::request(args.session.clone(), &paths)?;
-    if request.options.config.terminal {
+    if request.options.config.once.terminal {
         let command = context.which(&paths)?.command(&paths);
         let hint = format!(
             "{command} connect {} -t -- CMD…, and ~d leaves it",

@@ -78,7 +78,7 @@ async fn list(args: &Args, cloud: &Cloud) -> Result<u8, Failure> {
     for worker in &known {
         rows.push(row(worker, &mut prices, cloud).await);
     }
-    if args.launch.config.json {
+    if args.launch.config.once.json {
         return Ok(report::json(&rows).map(|()| 0)?);
     }
     if rows.is_empty() {
@@ -124,7 +124,7 @@ impl Row {
 /// Has `number` workers there: ends those beyond it, and begins what is missing. Returns the exit code.
 fn become_many(args: Args, number: u16, paths: &Paths, context: &Context) -> Result<u8, Failure> {
     let leader = args.drive.clone();
-    let (is_dry_run, json) = (args.launch.config.dry_run, args.launch.config.json);
+    let (is_dry_run, json) = (args.launch.config.dry_run, args.launch.config.once.json);
     if args.command.is_empty() && !is_dry_run {
         args.refuse_flags()?;
     }

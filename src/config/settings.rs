@@ -13,14 +13,13 @@ use super::cloud::CloudName;
 use super::forward::{self, Forwarding};
 use super::iam::InstanceProfile;
 use super::launch::{self, Ami, ArchChoice, Fallback};
+use super::once::Once;
 use super::quantity::{
     Checkpoint, Cpus, Ending, Gpus, Iops, Lease, MaxPrice, Memory, Port, Size, Slices, Spool,
     Throughput, Warm,
 };
 use super::sections::{CONTAINER, DRIVE, LAUNCH, REACH, SESSION};
 use super::{over, places, reach, tags};
-use crate::drive::stuck::Head;
-use crate::drive::tags::Note;
 use crate::ec2::{Cidr, Market, OpenPort};
 use crate::host::places::Mount;
 use crate::host::shares::Shared;
@@ -247,41 +246,6 @@ pub struct Config {
     #[serde(rename = "docker")]
     pub has_docker: Option<bool>,
 
-    /// With --dry-run or `run -d` one JSON document instead of text.
-    ///
-    /// With or without, a failure is one line of JSON at the end of standard error.
-    #[arg(long, hide_short_help = true, help_heading = SESSION)]
-    #[serde(skip)]
-    pub json: bool,
-
-    /// Go on from this volume or snapshot, or begin anew (`empty`).
-    ///
-    /// Whatever else there is, is kept as NAME.fork-N.
-    #[arg(long, value_name = "VOLUME|SNAPSHOT|empty", hide_short_help = true, help_heading = DRIVE)]
-    #[serde(skip)]
-    pub from: Option<Head>,
-
-    /// Try something on the saved drive, and save nothing of it.
-    ///
-    /// What the session changes is thrown away at its end. It asks first; --yes answers. The drive
-    /// must be saved and not in use; nobody joins, ~d is refused, and nothing goes on without this
-    /// computer longer than 15 minutes.
-    #[arg(
-        long,
-        conflicts_with_all = ["from", "keep", "resume", "checkpoint", "note", "dry_run"],
-        hide_short_help = true,
-        help_heading = DRIVE
-    )]
-    #[serde(skip)]
-    pub discard: bool,
-
-    /// Use the drive although another caller has or had it.
-    ///
-    /// Callers are IAM users and roles.
-    #[arg(long, hide_short_help = true, help_heading = DRIVE)]
-    #[serde(skip)]
-    pub shared: bool,
-
     /// The port on this computer that leads to Jupyter.
     ///
     /// If it is busy, the next free one [default: 8888].
@@ -394,13 +358,6 @@ pub struct Config {
     #[arg(skip)]
     pub spool: Option<Spool>,
 
-    /// Do not join a session that has the drive elsewhere.
-    ///
-    /// End with code 75 instead.
-    #[arg(long, hide_short_help = true, help_heading = SESSION)]
-    #[serde(skip)]
-    pub no_join: bool,
-
     /// Let these addresses log in, such as 203.0.113.0/24.
     ///
     /// In place of this computer's own address; it may be given several times.
@@ -463,34 +420,9 @@ pub struct Config {
     #[arg(long, value_name = "PROFILE", hide_short_help = true, help_heading = REACH)]
     pub instance_profile: Option<InstanceProfile>,
 
-    /// Give CMD a terminal, as ssh's -t: for htop, vim or a prompt of Python.
-    ///
-    /// Without it CMD's input, output and errors are streams of bytes, each its own. With it they are
-    /// this terminal, with the escapes of a shell; ~d leaves it running, and the next shell on the
-    /// drive is at it again.
-    #[arg(short = 't', long, requires = "command", hide_short_help = true, help_heading = SESSION)]
+    /// Flags of this session alone.
+    #[command(flatten)]
     #[serde(skip)]
-    pub terminal: bool,
-
-    /// A note on what this session changes, which `xdrive log` shows.
-    ///
-    /// One line of at most 256 characters, in a tag of the drive's volume and snapshot.
-    #[arg(short = 'm', long, value_name = "TEXT", hide_short_help = true, help_heading = SESSION)]
-    #[serde(skip)]
-    pub note: Option<Note>,
-
-    /// Run the shell without a terminal, as ssh's -T.
-    ///
-    /// It runs the commands that it reads from standard input, such as a script of this computer,
-    /// and nothing is added to what they print.
-    #[arg(
-        short = 'T',
-        long,
-        conflicts_with_all = ["terminal", "command"],
-        hide_short_help = true,
-        help_heading = SESSION
-    )]
-    #[serde(skip)]
-    pub no_terminal: bool,
+    pub once: Once,
 }
 }

@@ -49,7 +49,7 @@ pub(super) async fn bring(
     inside: &mut ContainerSession,
     cloud: &Cloud,
 ) -> Result<Along, Failure> {
-    let (report, json) = (parts.report, parts.request.options.config.json);
+    let (report, json) = (parts.report, parts.request.options.config.once.json);
     let options = &parts.request.options;
     let session = parts.reconciler.session().clone();
     let hosts = parts.reconciler.hosts();

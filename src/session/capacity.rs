@@ -93,7 +93,7 @@ impl Session {
     /// any zone, and on demand, each only if that is allowed.
     pub(super) async fn run_with_fallbacks(&mut self) -> (Outcome, Option<End>) {
         let may_leave =
-            self.request.options.launch.leave_zone && !self.request.options.config.discard;
+            self.request.options.launch.leave_zone && !self.request.options.config.once.discard;
         self.fall_back(self.request.goal(), may_leave).await
     }
 

@@ -258,6 +258,7 @@ impl Preview {
             request
                 .options
                 .config
+                .once
                 .from
                 .as_ref()
                 .is_none_or(|from| *from == head)
@@ -381,15 +382,15 @@ impl Session {
     /// Prints what connecting would do. Returns the exit code.
     pub(super) async fn preview(&mut self, found: &DriveFacts) -> Result<u8, Failure> {
         let goal = Goal::Ready {
-            from: self.request.options.config.from.clone(),
+            from: self.request.options.config.once.from.clone(),
         };
-        let json = self.request.options.config.json;
+        let json = self.request.options.config.once.json;
         let drive = self.request.drive.clone();
         let mut preview = Preview::new(&drive);
         self.find_shares(found).await?;
         self.find_address(found).await?;
         self.reconciler.hosts().only_look();
-        let next = match self.request.options.config.from {
+        let next = match self.request.options.config.once.from {
             // A head may be missing until the lists are settled.
             Some(_) => self
                 .reconciler
@@ -450,7 +451,7 @@ impl Session {
                         for step in steps {
                             preview.first(&describe_step(&step, &drive), step.to_string());
                         }
-                        zone_of(self.request.options.config.from.as_ref(), found)
+                        zone_of(self.request.options.config.once.from.as_ref(), found)
                     }
                 }
             }

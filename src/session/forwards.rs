@@ -233,7 +233,7 @@ pub(super) async fn open_all(
     inside: &ContainerSession,
 ) -> Result<Forwards, Failure> {
     let options = &parts.request.options;
-    let (report, json) = (parts.report, options.config.json);
+    let (report, json) = (parts.report, options.config.once.json);
     let session = parts.reconciler.session().to_string();
     let forwards = Forwards::default();
     let Some((ssh, _)) = parts.reconciler.hosts().link(&instance.id) else {

@@ -75,7 +75,7 @@ impl Session {
     /// Why what is frozen on a drive of the caller's is removed at its mount, if it is: it is of one who made
     /// the original, or has gone on elsewhere, or will.
     fn forgets(&self) -> Option<&'static str> {
-        if self.request.options.config.discard {
+        if self.request.options.config.once.discard {
             Some("what is frozen does not go on with --discard, and stays on the drive")
         } else if self.is_copy() {
             Some("what is frozen on a copy does not go on, and is removed")
@@ -103,7 +103,7 @@ impl Session {
     /// Whether the user chose a part of the drive that is not the newest.
     fn is_older(&self) -> bool {
         let facts = &self.drive.facts;
-        let chosen = self.request.options.config.from.as_ref();
+        let chosen = self.request.options.config.once.from.as_ref();
         let chosen = chosen.and_then(|head| facts.tags_of(head));
         let chosen = tags::newest(chosen.into_iter(), |tags| tags);
         let parts = chosen.zip(facts.newest_part());

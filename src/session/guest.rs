@@ -47,7 +47,7 @@ impl Session {
     /// if one of the two saves nothing.
     pub(super) async fn join(&mut self, holder: &Holder) -> Result<Option<Led>, NotUp> {
         let config = &self.request.options.config;
-        if config.no_join || config.discard || holder.discards {
+        if config.once.no_join || config.once.discard || holder.discards {
             return Err(NotUp::Busy(self.drive.busy(holder)));
         }
         let found = self.drive.cloud.ec2.instance(&holder.instance).await;
@@ -132,7 +132,7 @@ impl Session {
 
     /// Writes the note of this guest's user on the volume that is mounted on `host`, or says why not.
     async fn note_as_guest(&mut self, host: &Instance) {
-        let Some(note) = &self.request.options.config.note else {
+        let Some(note) = &self.request.options.config.once.note else {
             return;
         };
         let (drive, command) = (&self.request.drive, &self.drive.cloud.command);
@@ -290,7 +290,7 @@ impl Session {
 impl Request {
     /// Refuses `--from`: what this guest would work on is another state of the drive.
     fn refuse_head(&self, holder: &Holder, command: &str) -> Result<(), Failure> {
-        if self.options.config.from.is_none() {
+        if self.options.config.once.from.is_none() {
             return Ok(());
         }
         let drive = &self.drive;

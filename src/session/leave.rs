@@ -33,7 +33,9 @@ impl Session {
         self.mark_over(over).await;
         let code = match ending {
             ending if self.leaves_worker(&ending) => self.leave_detached(host).await,
-            ending if self.request.options.config.discard => self.throw_away(host, ending).await,
+            ending if self.request.options.config.once.discard => {
+                self.throw_away(host, ending).await
+            }
             Ending::Interruption(interruption) => {
                 return self.interrupted(interruption, host).await;
             }

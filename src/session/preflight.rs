@@ -82,7 +82,7 @@ impl Session {
         if drive.host.is_some() || drive.volumes_left().next().is_some() || !is_saved {
             return Ok(());
         }
-        let snapshot = match &self.request.options.config.from {
+        let snapshot = match &self.request.options.config.once.from {
             Some(Head::Snapshot(id)) => id.clone(),
             Some(Head::Volume(_) | Head::Empty) => return Ok(()),
             None => match drive.newest_readable(None) {
@@ -114,7 +114,7 @@ impl Session {
 impl Request {
     /// Whether the drive begins with an empty volume.
     pub(super) fn begins_anew(&self, drive: &DriveFacts) -> bool {
-        drive.largest.is_none() || self.options.config.from == Some(Head::Empty)
+        drive.largest.is_none() || self.options.config.once.from == Some(Head::Empty)
     }
 
     /// Takes what the configuration has for new drives, where `drive` is one.
@@ -157,7 +157,7 @@ impl Request {
     /// Refuses to begin a new drive where something has its name that `adopt` would make it of, unless
     /// `--from empty` says to.
     async fn refuse_unadopted(&self, facts: &DriveFacts, cloud: &Cloud) -> Result<(), Failure> {
-        if !facts.is_empty() || self.options.config.from.is_some() {
+        if !facts.is_empty() || self.options.config.once.from.is_some() {
             return Ok(());
         }
         let (drive, command) = (&self.drive, &cloud.command);

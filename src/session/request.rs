@@ -213,17 +213,17 @@ impl Request {
     /// Whether what it runs has a terminal: a shell, or a command for which that is asked.
     #[must_use]
     pub(super) fn has_terminal(&self) -> bool {
-        self.is_shell() || self.options.config.terminal
+        self.is_shell() || self.options.config.once.terminal
     }
 
     /// The mounted volume that the session works on.
     #[must_use]
     pub(super) fn goal(&self) -> Goal {
-        if self.options.config.discard {
+        if self.options.config.once.discard {
             return Goal::Throwaway;
         }
         Goal::Ready {
-            from: self.options.config.from.clone(),
+            from: self.options.config.once.from.clone(),
         }
     }
 
@@ -231,7 +231,7 @@ impl Request {
     /// is a worker's.
     #[must_use]
     pub(super) fn leases(&self, now: Timestamp) -> Leases {
-        if self.options.config.discard && self.worker.is_none() {
+        if self.options.config.once.discard && self.worker.is_none() {
             return Leases {
                 session: LEASE,
                 command: LEASE,
@@ -268,7 +268,7 @@ impl Request {
         self.options
             .launch
             .checkpoint
-            .filter(|_| !self.options.config.discard)
+            .filter(|_| !self.options.config.once.discard)
     }
 
     /// Whether the host of its run does something with the run's order.
@@ -393,7 +393,7 @@ impl Request {
                 ),
             );
         }
-        if self.options.config.discard && self.fork_of.is_some() {
+        if self.options.config.once.discard && self.fork_of.is_some() {
             let error = anyhow!("--discard is for the newest of a drive, not for NAME@N");
             let hint = "without --discard NAME@N works on a fork, a drive that can be deleted";
             return Err(Failure::new(Exit::Usage, error).hint(hint));
@@ -441,7 +441,7 @@ mod tests {
             request.leases(Timestamp::UNIX_EPOCH),
             Leases { session, command }
         );
-        request.options.config.discard = true;
+        request.options.config.once.discard = true;
         let (session, command) = (LEASE, LEASE);
         assert_eq!(
             request.leases(Timestamp::UNIX_EPOCH),

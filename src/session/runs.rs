@@ -91,7 +91,7 @@ impl Request {
                 ..
             }
         );
-        if let Some(id) = command.filter(|_| is_started && self.options.config.json) {
+        if let Some(id) = command.filter(|_| is_started && self.options.config.once.json) {
             report::json(&Started {
                 run: id.as_str(),
                 drive: self.drive.as_str(),

@@ -81,10 +81,10 @@ impl Session {
         let leases = request.leases(cloud.clock.now());
         let options = &request.options;
         let opening = Opening {
-            shared: request.options.config.shared,
-            from: request.options.config.from.clone(),
+            shared: request.options.config.once.shared,
+            from: request.options.config.once.from.clone(),
             yes: request.yes,
-            json: request.options.config.json,
+            json: request.options.config.once.json,
             dry_run: request.options.config.dry_run,
             is_one_of_many: matches!(request.task, Task::Again(_)) || request.worker.is_some(),
             ..Opening::new(request.place())
@@ -97,7 +97,7 @@ impl Session {
         let speed = Rc::new(Cell::new(options.launch.speed));
         let (name, report) = (drive.name.clone(), drive.report.clone());
         let mut progress = ProgressPrinter::new(name, report, Rc::clone(&speed));
-        progress.discards = request.options.config.discard;
+        progress.discards = request.options.config.once.discard;
         let (launching, launched) = mpsc::unbounded_channel();
         progress.launching = Some(launching);
         let wanted = Wanted {
@@ -118,7 +118,7 @@ impl Session {
             .with_own(&drive.own_tags(&options.tags)?)
             .scratch(options.scratch),
             new_settings: Settings::new(options.new_image.as_deref(), None, options.new_size),
-            note: request.options.config.note.clone(),
+            note: request.options.config.once.note.clone(),
             placement: Placement {
                 zone: subnet.as_ref().map(|subnet| subnet.zone.clone()),
                 subnet: options.launch.subnet.clone(),

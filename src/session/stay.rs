@@ -436,7 +436,7 @@ impl Drive {
 
 /// The line at the beginning of a stay; `saved` is that of a session that is saved.
 fn rule(request: &Request, leases: Leases, saved: impl FnOnce() -> String) -> String {
-    if request.options.config.discard {
+    if request.options.config.once.discard {
         return throwaway::rule(leases.session);
     }
     saved()
@@ -453,7 +453,7 @@ fn answers(
     shown: Output,
     cost: Option<Cost>,
 ) -> Answers {
-    let discards = request.options.config.discard;
+    let discards = request.options.config.once.discard;
     let freezes = request.options.launch.may_freeze();
     let answer = move |question| match question {
         Question::Detach | Question::Freeze if discards => throwaway::STAYS.to_owned(),

@@ -21,7 +21,7 @@ impl Session {
     /// Refuses a drive of which something is not saved, and fails unless the user agrees that nothing
     /// of this session will be.
     pub(super) async fn agree_to_discard(&mut self, facts: &DriveFacts) -> Result<(), Failure> {
-        if !self.request.options.config.discard {
+        if !self.request.options.config.once.discard {
             return Ok(());
         }
         self.drive.refuse_unsaved(facts)?;

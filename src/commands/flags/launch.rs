@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::reach::add_flags;
-use crate::config::Config;
+use crate::config::{Config, Once};
 
 /// The ids of the flags of [`Config`] that such a command has: what is launched, what comes along, and how
 /// hosts are reached.
@@ -84,9 +84,12 @@ impl FromArgMatches for Launch {
             env_file: all(matches, "env_file"),
             notice: one(matches, "notice"),
             dry_run: matches.get_flag("dry_run"),
-            json: matches.get_flag("json"),
             cidr: all(matches, "cidr"),
             proxy_command: one(matches, "proxy_command"),
+            once: Once {
+                json: matches.get_flag("json"),
+                ..Once::default()
+            },
             ..Config::default()
         };
         Ok(Self { config })

@@ -39,7 +39,7 @@ pub(super) fn begin_with(
     paths: &Paths,
     context: &Context,
 ) -> Result<(), Failure> {
-    let opening = context.opening(request.place(), request.options.config.shared);
+    let opening = context.opening(request.place(), request.options.config.once.shared);
     let visitor = Visitor {
         key: key(paths)?,
         reach: request.options.reach.clone(),

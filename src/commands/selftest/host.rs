@@ -12,7 +12,7 @@ use super::interruption::Injected;
 use crate::cloud::{NATIVE, Place};
 use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
 use crate::config::quantity::Lease;
-use crate::config::{Config, Options};
+use crate::config::{Config, Once, Options};
 use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
@@ -280,7 +280,10 @@ async fn prepare(
         config: Config {
             keep: Some(Lease(LEASE)),
             resume: false,
-            no_join: true,
+            once: Once {
+                no_join: true,
+                ..run.order.options.config.once.clone()
+            },
             ..run.order.options.config.clone()
         },
         scratch: true,

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::{Context, connect, visitor, whole};
 use crate::config::quantity::{LONGEST_RUN, Size};
-use crate::config::{Config, InstanceProfile, Options, Paths, Reach};
+use crate::config::{Config, InstanceProfile, Once, Options, Paths, Reach};
 use crate::ec2::{Arch, Speed};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
@@ -217,7 +217,10 @@ fn request(
         subnet: file.subnet,
         no_jupyter: true,
         no_git: true,
-        no_join: true,
+        once: Once {
+            no_join: true,
+            ..Once::default()
+        },
         ..Config::default()
     };
     let options = Options::choose(flags, Config::default())

@@ -240,8 +240,8 @@ impl TendedDrive {
         // The container stays as it is.
         options.places = Places::default();
         options.reach = self.visitor.reach.clone();
-        options.config.shared = self.cloud.acts_for_another();
-        options.config.no_join = true;
+        options.config.once.shared = self.cloud.acts_for_another();
+        options.config.once.no_join = true;
         options.config.no_jupyter = true;
         options.config.agent = false;
         options.config.aws = false;

@@ -45,16 +45,16 @@ impl Args {
     pub(super) fn are_as_before(&self) -> bool {
         let Config {
             dry_run,
-            json,
             cidr,
             proxy_command,
+            once,
             ..
         } = self.launch.config.clone();
         let rest = Config {
             dry_run,
-            json,
             cidr,
             proxy_command,
+            once,
             ..Config::default()
         };
         self.command.is_empty() && self.max.is_none() && self.launch.config == rest

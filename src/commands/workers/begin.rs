@@ -69,13 +69,13 @@ fn for_worker(options: &mut Options) {
     options.ingress = Some(Vec::new());
     options.address = Some(HostAddress::Any);
     let config = &mut options.config;
-    config.discard = true;
-    config.no_join = true;
+    config.once.discard = true;
+    config.once.no_join = true;
     config.no_jupyter = true;
     config.agent = false;
     config.aws = false;
     config.keep = None;
-    config.json = false;
+    config.once.json = false;
     config.dry_run = false;
     config.forwards.clear();
     config.remote_forwards.clear();
