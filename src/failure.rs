@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::drive::Left;
+use crate::drive::Billed;
 use crate::ec2::{self, Kind};
 use crate::ids::DriveName;
 use crate::report::{self, Label, Text};
@@ -76,7 +76,7 @@ pub struct Failure {
     /// The remedy: a sentence, or a command to type.
     pub hint: Option<String>,
     /// The resources that are left in the cloud, and billed.
-    pub left: Left,
+    pub left: Vec<Billed>,
 }
 
 /// A failure as JSON.
@@ -88,7 +88,7 @@ struct Document<'a> {
     /// Remedy: a sentence, or a command to type.
     hint: Option<&'a str>,
     /// Resources that are left in the cloud, and billed.
-    left: &'a Left,
+    left: &'a [Billed],
     /// Exit code.
     #[cfg_attr(test, schemars(range(min = 1)))]
     exit: u8,
@@ -101,7 +101,7 @@ impl Failure {
             exit,
             error: error.into(),
             hint: None,
-            left: Left::default(),
+            left: Vec::new(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Failure {
 
     /// Adds the resources that are left in the cloud.
     #[must_use]
-    pub fn left(mut self, left: Left) -> Self {
+    pub fn left(mut self, left: Vec<Billed>) -> Self {
         self.left = left;
         self
     }
@@ -156,7 +156,7 @@ impl Failure {
         for cause in self.error.chain().skip(1) {
             text.push_line(&format!("  caused by: {cause}"));
         }
-        for thing in &self.left.0 {
+        for thing in &self.left {
             text.push_line(&format!("  left: {thing}"));
         }
         if let Some(hint) = &self.hint {
@@ -203,7 +203,7 @@ impl From<ec2::Error> for Failure {
             exit,
             error: error.into(),
             hint: hint.map(str::to_owned),
-            left: Left::default(),
+            left: Vec::new(),
         }
     }
 }

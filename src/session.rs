@@ -14,6 +14,7 @@
 mod address;
 mod along;
 mod browser;
+mod budget;
 mod build;
 mod capacity;
 mod container;
@@ -57,6 +58,7 @@ pub use crate::host::container::shell_without_terminal;
 pub use crate::host::criu::find as criu_archive;
 pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
+pub use budget::OVERDUE;
 pub use examine::Examination;
 pub use request::{Again, Idle, Named, Request, Task};
 pub use worker::Worker;

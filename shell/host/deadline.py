@@ -10,13 +10,16 @@ OVERDUE = 124  # the exit status of a command that took too long, as that of tim
 
 
 class Deadline:
-    """`SECONDS NOTICE`: after so many seconds the command gets SIGTERM, NOTICE later SIGKILL. Never,
-    if that is empty."""
+    """`SECONDS NOTICE FLAG`: after so many seconds the command gets SIGTERM, NOTICE later SIGKILL, since the
+    FLAG asks for that. Never, if it is empty."""
 
     def __init__(self, name, container, limit):
         self.name, self.container = name, container
         self.signals = ["TERM", "KILL"] if limit else []
-        self.seconds, self.notice = (int(word) for word in limit.split()) if limit else (0, 0)
+        words = limit.split() or [0, 0]
+        # A program that an earlier xdrive froze has no flag.
+        seconds, notice, self.flag = [*words, "--max"][:3]
+        self.seconds, self.notice = int(seconds), int(notice)
         self.due = time.monotonic() + self.seconds if limit else None
         self.has_passed = False
         self.sending = []
@@ -25,7 +28,7 @@ class Deadline:
         """What is left of it, for another keeper: a second at least."""
         if self.due is None:
             return ""
-        return f"{max(1, int(self.due - time.monotonic()))} {self.notice}"
+        return f"{max(1, int(self.due - time.monotonic()))} {self.notice} {self.flag}"
 
     def act(self, pid, errors):
         """Sends what is due to the command, and to what it started; says it in its standard error.
@@ -35,7 +38,7 @@ class Deadline:
         if not self.has_passed:
             self.has_passed = True
             errors.take(
-                f"xdrive: the command has taken as long as --max allows, and gets SIGTERM; "
+                f"xdrive: the command has taken as long as {self.flag} allows, and gets SIGTERM; "
                 f"SIGKILL in {self.notice} s\n".encode()
             )
         sent = self.signals.pop(0)

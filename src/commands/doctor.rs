@@ -355,6 +355,7 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
         requirements: Requirements::AtLeast(Resources::DEFAULT),
         markets: vec![Market::Spot],
         max_price: None,
+        needs_price: false,
         image: None,
         arch: Some(cloud.arch),
         arch_by: ArchBy::Default,

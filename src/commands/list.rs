@@ -20,10 +20,12 @@ use self::run::WantedRow;
 use super::flags::Reach;
 use super::{Context, Names, files};
 use crate::cloud::Cloud;
-use crate::drive::stuck::Thing;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags, WantedRun};
 use crate::drive::tend;
-use crate::ec2::{Instance, InstanceState, Snapshot, SnapshotState, Tags, Volume, VolumeState};
+use crate::ec2::{
+    Instance, InstanceState, Price, Snapshot, SnapshotState, StoragePrices, Tags, Volume,
+    VolumeState,
+};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, InstanceId, InvalidName};
 use crate::launch::cost::HourlyPrices;
@@ -201,7 +203,11 @@ async fn list(
 /// Lists all resources that carry a drive's tag, drive by drive. A drive of which nothing is billed
 /// is left out: it is what an undone launch leaves behind for a minute.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
-    let (all, backups) = cloud.ec2.everything_and_backups().await?;
+    let (all, storage) = tokio::join!(
+        cloud.ec2.everything_and_backups(),
+        cloud.ec2.storage_prices()
+    );
+    let (all, backups) = all?;
     let (instances, volumes, snapshots) = all;
     let ended: BTreeSet<InstanceId> = instances
         .iter()
@@ -231,12 +237,12 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
         if matches!(volume.state, VolumeState::Deleting | VolumeState::Deleted) {
             continue;
         }
-        let line = Row::of_volume(&volume, &ended);
+        let line = Row::of_volume(&volume, &ended, storage);
         entry(&mut drives, &volume.tags).things.push(line);
     }
     for snapshot in snapshots {
         let entry = entry(&mut drives, &snapshot.tags);
-        entry.things.push(Row::of_snapshot(&snapshot));
+        entry.things.push(Row::of_snapshot(&snapshot, storage));
         if let Some(leader) = tags::worker_of(&snapshot.tags) {
             entry.worker_of = Some(leader.to_string());
         }
@@ -252,7 +258,7 @@ pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
     for backup in &backups {
         let drive = backup.tags.get(tags::DRIVE);
         if let Some(entry) = drive.and_then(|drive| drives.get_mut(drive)) {
-            entry.things.push(Row::of_backup(backup));
+            entry.things.push(Row::of_backup(backup, storage));
         }
     }
     let mut entries: Vec<Entry> = drives.into_values().collect();
@@ -392,7 +398,7 @@ impl Row {
     }
 
     /// A volume's row; `ended` are the instances that are shutting down or terminated.
-    fn of_volume(volume: &Volume, ended: &BTreeSet<InstanceId>) -> Self {
+    fn of_volume(volume: &Volume, ended: &BTreeSet<InstanceId>, prices: StoragePrices) -> Self {
         let zone = format!("in {}", volume.zone);
         let (kind, generation, used, detail) = match tags::read_volume(&volume.tags) {
             Ok(VolumeTags::Root) => (ROOT_DISK, None, false, zone),
@@ -411,7 +417,6 @@ impl Row {
             .attachment
             .as_ref()
             .is_some_and(|to| to.delete_on_termination && ended.contains(&to.instance));
-        let cost = Thing::Volume(volume.id.clone(), volume.size);
         // A speed that cannot be parsed was not bought by xdrive.
         let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
         Self {
@@ -432,14 +437,12 @@ impl Row {
             billed: !goes,
             used,
             is_thrown_away: false,
-            dollars_a_month: dollars(&cost)
-                .map(|size| size + in_dollars(speed.cents()))
-                .filter(|_| !goes),
+            dollars_a_month: (!goes).then(|| to_a_cent(prices.volume(volume.size, speed))),
             dollars_an_hour: None,
         }
     }
 
-    fn of_snapshot(snapshot: &Snapshot) -> Self {
+    fn of_snapshot(snapshot: &Snapshot, prices: StoragePrices) -> Self {
         let (generation, detail) = match tags::read_snapshot(&snapshot.tags) {
             Ok(own) => (Some(own.generation.0), own.kind.as_str().to_owned()),
             Err(error) => (None, error.to_string()),
@@ -459,7 +462,7 @@ impl Row {
             billed: true,
             used: false,
             is_thrown_away: false,
-            dollars_a_month: dollars(&Thing::Snapshot(snapshot.id.clone(), snapshot.size)),
+            dollars_a_month: Some(to_a_cent(prices.snapshot(snapshot.size))),
             dollars_an_hour: None,
         }
     }
@@ -467,24 +470,20 @@ impl Row {
 
 impl Row {
     /// The row of somebody else's backup, which has no part in the drive, nor in its cost.
-    fn of_backup(snapshot: &Snapshot) -> Self {
+    fn of_backup(snapshot: &Snapshot, prices: StoragePrices) -> Self {
         Self {
             kind: BACKUP,
             detail: "somebody else's, which xdrive leaves alone".to_owned(),
             generation: None,
             dollars_a_month: None,
-            ..Self::of_snapshot(snapshot)
+            ..Self::of_snapshot(snapshot, prices)
         }
     }
 }
 
-fn dollars(thing: &Thing) -> Option<f64> {
-    // Cents of any drive fit a float exactly.
-    thing.cents().map(in_dollars)
-}
-
-fn in_dollars(cents: u64) -> f64 {
-    f64::from(u32::try_from(cents).unwrap_or(u32::MAX)) / 100.0
+/// A price in dollars, to a cent.
+fn to_a_cent(price: Price) -> f64 {
+    (price.dollars() * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

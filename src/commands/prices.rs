@@ -23,7 +23,7 @@ use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms}
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
-use crate::launch::cost::{beside_words, burst_cost_note};
+use crate::launch::cost::{Disks, burst_cost_note};
 use crate::launch::failure;
 use crate::launch::offers::gib;
 use crate::report::{self, Report, Text};
@@ -112,8 +112,12 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
     }
     add_on_demand(&mut rows, cloud).await;
     if !rows.is_empty() {
-        let size = config.size.map_or(cloud.size, |it| it.0);
-        let beside = format!("each {}", beside_words(size, config.speed()));
+        let disks = Disks {
+            size: config.size.map_or(cloud.size, |it| it.0),
+            speed: config.speed(),
+            prices: cloud.ec2.storage_prices().await,
+        };
+        let beside = format!("each {}", disks.beside_words());
         Report::stderr().print(&beside);
     }
     let mut burstable: Vec<&InstanceType> = Vec::new();
@@ -276,6 +280,7 @@ async fn rows_of(
         requirements,
         markets: vec![Market::Spot],
         max_price: None,
+        needs_price: false,
         image: None,
         arch,
         arch_by: ArchBy::Default,

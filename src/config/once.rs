@@ -1,7 +1,8 @@
 //! Flags of one session, which no file can set.
 
 use super::over::Over;
-use super::sections::{DRIVE, SESSION};
+use super::quantity::Budget;
+use super::sections::{DRIVE, LAUNCH, SESSION};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
 
@@ -33,6 +34,14 @@ pub struct Once {
     /// Callers are IAM users and roles.
     #[arg(long, hide_short_help = true, help_heading = DRIVE)]
     pub shared: bool,
+
+    /// The most that the session or run may take in US dollars, such as 5, over all its instances.
+    ///
+    /// Instances with their disks and addresses, by the price of now and a fifth more, or by
+    /// --max-price. The host keeps it: it closes the drive then, and a run gets SIGTERM before, as at
+    /// the end of --max. Without a price and --max-price nothing is launched.
+    #[arg(long, value_name = "DOLLARS", hide_short_help = true, help_heading = LAUNCH)]
+    pub budget: Option<Budget>,
 
     /// With --dry-run or `run -d` one JSON document instead of text.
     ///

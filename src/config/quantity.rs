@@ -173,6 +173,8 @@ values! {
     Warm(u32), warm;
     /// The highest price of a spot instance, an hour.
     MaxPrice(Price), max_price;
+    /// The dollars that the hosts of a session or a run may take.
+    Budget(Price), positive_budget;
     /// A port.
     Port(u16), port;
     /// How long a host is kept without a sign of life.
@@ -271,6 +273,16 @@ pub(super) fn max_price(text: &str) -> Result<Price, Invalid> {
     let range = format!("the most to pay is more than 0 dollars an hour, and {DOLLARS} at most");
     let price = dollars(text, &range)?;
     if price == Price::default() {
+        return Err(Invalid::new(range));
+    }
+    Ok(price)
+}
+
+/// Parses what the hosts of a session or a run may take, in US dollars.
+pub(super) fn positive_budget(text: &str) -> Result<Price, Invalid> {
+    let range = format!("a budget is a cent at least, and {DOLLARS} dollars at most");
+    let price = dollars(text, &range)?;
+    if price.cents() == 0 {
         return Err(Invalid::new(range));
     }
     Ok(price)

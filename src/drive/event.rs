@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ec2::{GibiBytes, StatusChecks};
+use crate::ec2::{GibiBytes, Price, StatusChecks};
 use crate::ids::{InstanceId, SnapshotId, VolumeId};
 
 use super::plan::{Skipped, Step, Waiting};
@@ -85,8 +85,8 @@ pub enum Event {
     NewDrive {
         /// The volume's size.
         size: GibiBytes,
-        /// The volume's cost a month, in US cents.
-        cents: u64,
+        /// The volume's cost a month.
+        cost: Price,
     },
     /// An instance that this process launched has ended, and this process did not end it.
     EndedByItself {

@@ -5,7 +5,7 @@
 //! largest is billed, and at most the sum. The exact size takes a call for each 5 GiB of each
 //! snapshot (`ListChangedBlocks`), too long for a save to wait.
 
-use crate::ec2::{Snapshot, SnapshotState, stored_cents};
+use crate::ec2::{Price, Snapshot, SnapshotState, StoragePrices};
 
 /// The snapshots of a drive, by the last sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,10 +40,11 @@ impl Kept {
         kept
     }
 
-    /// The snapshots' cost a month in US cents: the least, where that is known, and the most.
+    /// The snapshots' cost a month by these prices: the least, where that is known, and the most.
     #[must_use]
-    pub fn cents(&self) -> (Option<u64>, u64) {
-        (self.least.map(stored_cents), stored_cents(self.most))
+    pub fn cost(&self, prices: StoragePrices) -> (Option<Price>, Price) {
+        let cost = |bytes| prices.stored(bytes);
+        (self.least.map(cost), cost(self.most))
     }
 }
 
@@ -67,15 +68,20 @@ mod tests {
         }
     }
 
+    fn cents(kept: Kept) -> (Option<u64>, u64) {
+        let (least, most) = kept.cost(StoragePrices::default());
+        (least.map(Price::cents), most.cents())
+    }
+
     #[test]
     fn the_largest_is_billed_at_least_and_all_together_at_most() {
         let done = |gib| snapshot(SnapshotState::Completed, Some(gib));
         let pending = snapshot(SnapshotState::Pending, None);
         let failed = snapshot(SnapshotState::Error, None);
         let kept = Kept::count(&[done(10), done(24), pending, failed, done(20)]);
-        assert_eq!((kept.count, kept.cents()), (3, (Some(120), 270)));
-        assert_eq!(Kept::count(&[done(20)]).cents(), (Some(100), 100));
-        assert_eq!(Kept::count(&[]).cents(), (Some(0), 0));
+        assert_eq!((kept.count, cents(kept)), (3, (Some(120), 270)));
+        assert_eq!(cents(Kept::count(&[done(20)])), (Some(100), 100));
+        assert_eq!(cents(Kept::count(&[])), (Some(0), 0));
     }
 
     #[test]
@@ -83,6 +89,6 @@ mod tests {
         let unknown = snapshot(SnapshotState::Completed, None);
         let known = snapshot(SnapshotState::Completed, Some(10));
         let kept = Kept::count(&[known, unknown]);
-        assert_eq!(kept.cents(), (None, 50 + 160));
+        assert_eq!(cents(kept), (None, 50 + 160));
     }
 }

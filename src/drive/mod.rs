@@ -37,6 +37,7 @@ pub mod tend;
 pub mod timing;
 mod used;
 
+pub use billed::Billed;
 pub use event::Event;
 pub use host_error::HostError;
 pub use hosts::{

@@ -111,6 +111,8 @@ pub struct Terms {
     pub markets: Vec<Market>,
     /// The most that is paid for spot, an hour.
     pub max_price: Option<Price>,
+    /// Whether nothing is launched at a price that is neither known nor bounded.
+    pub needs_price: bool,
     /// The image, if it is not to be the public one of the type.
     pub image: Option<String>,
     /// The required architecture, if there is one.
@@ -357,6 +359,9 @@ pub enum Refused {
         /// The limit.
         max: Price,
     },
+    /// A budget cannot be kept without a price.
+    #[error("the price of {0} is not known, and so no budget can be kept")]
+    NotPriced(Box<Pool>),
     /// A call to EC2 failed.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),

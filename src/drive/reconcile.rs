@@ -416,6 +416,12 @@ impl<H: Hosts> Reconciler<H> {
         self.used.endings()
     }
 
+    /// Whether this process has launched the instance.
+    #[must_use]
+    pub fn has_launched(&self, instance: &InstanceId) -> bool {
+        self.overlay.instances.contains_key(instance)
+    }
+
     /// The place of new instances of any pool.
     #[must_use]
     pub fn placement(&self) -> &Placement {

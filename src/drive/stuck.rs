@@ -4,9 +4,7 @@ use std::fmt;
 use std::iter;
 use std::str::FromStr;
 
-use serde::Serialize;
-
-use crate::ec2::{GibiBytes, Speed, snapshot_cents, volume_cents};
+use crate::ec2::{GibiBytes, StoragePrices};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
 use super::billed::Billed;
@@ -107,8 +105,7 @@ pub struct ForeignHead {
 }
 
 /// A resource that is still billed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(into = "Billed")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Thing {
     /// A running instance.
     Instance(InstanceId),
@@ -119,9 +116,8 @@ pub enum Thing {
 }
 
 /// The resources that are still billed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Left(#[cfg_attr(test, schemars(with = "Vec<Billed>"))] pub Vec<Thing>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Left(pub Vec<Thing>);
 
 /// A run that cannot go on safely.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -130,38 +126,6 @@ pub struct Stuck {
     pub why: Why,
     /// The resources that are still billed.
     pub left: Left,
-}
-
-impl Thing {
-    /// The resource's cost a month in US cents, about; `None` for instances, which are billed by
-    /// the second.
-    #[must_use]
-    pub fn cents(&self) -> Option<u64> {
-        match self {
-            Self::Instance(_) => None,
-            Self::Volume(_, size) => Some(volume_cents(*size, Speed::default())),
-            Self::Snapshot(_, size) => Some(snapshot_cents(*size)),
-        }
-    }
-}
-
-impl From<Thing> for Billed {
-    fn from(thing: Thing) -> Self {
-        let cents = thing
-            .cents()
-            .map(|it| u32::try_from(it).unwrap_or(u32::MAX));
-        let (kind, id, gib) = match thing {
-            Thing::Instance(id) => ("instance", id.to_string(), None),
-            Thing::Volume(id, size) => ("volume", id.to_string(), Some(size)),
-            Thing::Snapshot(id, size) => ("snapshot", id.to_string(), Some(size)),
-        };
-        Self {
-            kind,
-            id,
-            gib,
-            dollars_a_month: cents.map(|cents| f64::from(cents) / 100.0),
-        }
-    }
 }
 
 impl Left {
@@ -208,6 +172,13 @@ impl Left {
     pub fn without_snapshots(mut self) -> Self {
         self.0.retain(|thing| !matches!(thing, Thing::Snapshot(..)));
         self
+    }
+
+    /// Each of them with its cost, by these prices.
+    #[must_use]
+    pub fn billed(&self, prices: StoragePrices) -> Vec<Billed> {
+        let billed = self.0.iter().map(|thing| Billed::new(thing, prices));
+        billed.collect()
     }
 
     /// Whether an instance is among it, which is billed by the second.
@@ -334,20 +305,6 @@ impl fmt::Display for ForeignHead {
             self.generation,
             self.foreign
         )
-    }
-}
-
-impl fmt::Display for Thing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Instance(id) => write!(f, "instance {id}, billed by the second")?,
-            Self::Volume(id, size) => write!(f, "volume {id}, {size} GiB")?,
-            Self::Snapshot(id, size) => write!(f, "snapshot {id}, at most {size} GiB")?,
-        }
-        match self.cents() {
-            Some(cents) => write!(f, ", about ${}.{:02} a month", cents / 100, cents % 100),
-            None => Ok(()),
-        }
     }
 }
 

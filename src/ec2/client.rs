@@ -36,6 +36,7 @@ use super::https::Https;
 use super::owner::owner_of;
 use super::price::Known;
 use super::source::Source;
+use super::storage::StoragePrices;
 use super::trace::Trace;
 use crate::clock::Clock;
 use crate::retry::retry;
@@ -91,6 +92,8 @@ pub struct Ec2 {
     /// AWS Price List's endpoint, likewise.
     pub(super) prices_at: Option<String>,
     pub(super) on_demand: Arc<Known>,
+    /// The prices of storage, once they were asked for; none where they are not to be had.
+    pub(super) storage: Arc<tokio::sync::OnceCell<Option<StoragePrices>>>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -217,6 +220,7 @@ impl Ec2 {
             fis_at: at("FIS"),
             prices_at: at("PRICING"),
             on_demand: Arc::default(),
+            storage: Arc::default(),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
             source: None,

@@ -97,7 +97,7 @@ pub use shares::{FileSystem, MountTarget, ShareState};
 pub use source::{By, Source, profile_names};
 pub use speed::Speed;
 pub use spot::{SPOT_ROLE, SpotStatus, TakenBack};
-pub use storage::{snapshot_cents, stored_cents, volume_cents};
+pub use storage::StoragePrices;
 pub use types::{InstanceType, type_names};
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Prices of AWS Price List: what instances cost on demand.
+//! Prices of AWS Price List: what instances cost on demand, and storage.
 //!
 //! Sources: AWS Price List API reference, `GetProducts`; AWS Billing user guide, *Using the AWS Price List Query API*,
 //! which names its endpoints. One is enough for all regions of a partition. The call is signed by
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::error::{Error, Kind};
 use super::partition::Partition;
 use super::signed::Scope;
-use super::{Ec2, Market, Price, Zone};
+use super::{Ec2, Market, Price, StoragePrices, Zone};
 
 const CALL: &str = "GetProducts";
 
@@ -104,6 +104,29 @@ impl Ec2 {
         Ok(prices.max())
     }
 
+    /// The prices of storage in this region. AWS is asked once, for some seconds at most; where it does not say, they
+    /// are the default.
+    pub async fn storage_prices(&self) -> StoragePrices {
+        let asked = || async { self.ask_storage_prices().await.ok().flatten() };
+        self.storage.get_or_init(asked).await.unwrap_or_default()
+    }
+
+    /// The prices of storage as far as they are known: nothing is asked for.
+    #[must_use]
+    pub fn known_storage_prices(&self) -> StoragePrices {
+        self.storage.get().copied().flatten().unwrap_or_default()
+    }
+
+    /// Asks for the prices of storage; none where the list lacks one of them.
+    async fn ask_storage_prices(&self) -> Result<Option<StoragePrices>, Error> {
+        let region = ("regionCode", self.region());
+        let volumes = [("volumeApiName", "gp3"), region];
+        let snapshots = [("productFamily", "Storage Snapshot"), region];
+        let (volumes, snapshots) =
+            tokio::try_join!(self.products(&volumes), self.products(&snapshots))?;
+        Ok(storage_prices(&[volumes, snapshots].concat()))
+    }
+
     /// The products that meet all of these filters, a page of them at most.
     async fn products(&self, filters: &[(&str, &str)]) -> Result<Vec<Value>, Error> {
         let failed = |why: String| Error::of_kind(CALL, Kind::Invalid, why);
@@ -115,7 +138,7 @@ impl Ec2 {
             "ServiceCode": "AmazonEC2",
             "FormatVersion": "aws_v1",
             "Filters": filters.collect::<Value>(),
-            "MaxResults": 10,
+            "MaxResults": 100,
         });
         let request = http::Request::post(url)
             .header("content-type", "application/x-amz-json-1.1")
@@ -179,9 +202,31 @@ fn price(product: &Value, unit: &str) -> Option<Price> {
     prices.filter(|price| *price > Price::default()).max()
 }
 
+/// The prices of storage by these products of a region; none if one of them is missing.
+fn storage_prices(products: &[Value]) -> Option<StoragePrices> {
+    let of = |usage: &str, unit: &str| {
+        let is_it = |product: &&Value| {
+            let attributes = &product["product"]["attributes"];
+            let own = attributes["usagetype"].as_str().unwrap_or_default();
+            let place = attributes["locationType"].as_str();
+            // Other regions have a prefix, such as `EUC1-`. A disk at a customer's is another product.
+            matches!(place, None | Some("AWS Region"))
+                && (own == usage || own.ends_with(&format!("-{usage}")))
+        };
+        let found = products.iter().filter(is_it);
+        found.filter_map(|product| price(product, unit)).max()
+    };
+    Some(StoragePrices {
+        volume: of("EBS:VolumeUsage.gp3", "GB-Mo")?,
+        iops: of("EBS:VolumeP-IOPS.gp3", "IOPS-Mo")?,
+        throughput: of("EBS:VolumeP-Throughput.gp3", "GiBps-mo")?,
+        snapshot: of("EBS:SnapshotUsage", "GB-Mo")?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::loopback;
+    use super::super::{Speed, loopback};
     use super::*;
 
     /// A product as AWS writes it.
@@ -261,5 +306,57 @@ mod tests {
         let error = ec2.on_demand_price("m5.large").await.unwrap_err();
         assert_eq!((error.kind, &*error.message), (Kind::Denied, "may not"));
         server.join().unwrap();
+    }
+
+    fn part(usage: &str, place: &str, unit: &str, dollars: &str) -> Value {
+        json!({
+            "product": {"attributes": {"usagetype": usage, "locationType": place}},
+            "terms": {"OnDemand": {"A": {"priceDimensions": {"B": {
+                "unit": unit,
+                "pricePerUnit": {"USD": dollars},
+            }}}}},
+        })
+    }
+
+    const REGION: &str = "AWS Region";
+
+    fn frankfurt() -> Vec<Value> {
+        vec![
+            part("EUC1-EBS:VolumeUsage.gp3", "AWS Outposts", "GB-Mo", "0.3"),
+            part("EUC1-EBS:VolumeUsage.gp3", REGION, "GB-Mo", "0.0952000000"),
+            part("EUC1-EBS:VolumeP-IOPS.gp3", REGION, "IOPS-Mo", "0.006"),
+            part(
+                "EUC1-EBS:VolumeP-Throughput.gp3",
+                REGION,
+                "GiBps-mo",
+                "49.152",
+            ),
+            part("EUC1-EBS:SnapshotArchiveStorage", REGION, "GB-Mo", "0.0135"),
+            part("EUC1-EBS:SnapshotUsage", REGION, "GB-Mo", "0.054"),
+        ]
+    }
+
+    #[test]
+    fn prices_are_those_of_the_region() {
+        let fast = Speed {
+            iops: Some(4_000),
+            throughput: Some(225),
+            warm: None,
+        };
+        let prices = storage_prices(&frankfurt()).unwrap();
+        assert_eq!(prices.volume(100, Speed::default()).cents(), 952);
+        assert_eq!(prices.volume(100, fast).cents(), 952 + 600 + 480);
+        assert_eq!(prices.snapshot(100).cents(), 540);
+        assert_eq!(prices.stored(50 << 30).cents(), 270);
+    }
+
+    #[test]
+    fn a_list_that_lacks_a_price_is_none() {
+        for missing in [1, 2, 3, 5] {
+            let mut products = frankfurt();
+            products.remove(missing);
+            assert_eq!(storage_prices(&products), None, "{missing}");
+        }
+        assert_eq!(storage_prices(&[json!(7)]), None);
     }
 }

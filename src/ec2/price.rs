@@ -2,19 +2,49 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Add;
 use std::str::FromStr;
 use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 
 /// Prices by their types, or why they are not to be had.
 pub(super) type Known = Mutex<BTreeMap<String, Result<Option<Price>, Error>>>;
 
-/// US dollars an hour, to the millionth: AWS writes no more digits that matter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+/// US dollars, of an instance an hour, to the millionth: AWS writes no more digits that matter.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(try_from = "String", into = "String")]
 pub struct Price(u64);
 
 impl Price {
+    /// So many millionths of a dollar.
+    #[must_use]
+    pub(super) const fn from_millionths(millionths: u64) -> Self {
+        Self(millionths)
+    }
+
+    /// The price of `count`.
+    #[must_use]
+    pub(super) fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+
+    /// The price of `count` of the `parts` that one has.
+    #[must_use]
+    pub(super) fn part(self, count: u64, parts: u64) -> Self {
+        Self(self.0.saturating_mul(count) / parts)
+    }
+
+    /// In US cents, rounded.
+    #[must_use]
+    pub fn cents(self) -> u64 {
+        self.0.saturating_add(5_000) / 10_000
+    }
+
     /// In dollars, for arithmetic that need not be exact.
     #[must_use]
     pub fn dollars(self) -> f64 {
@@ -27,6 +57,14 @@ impl Price {
     #[must_use]
     pub fn decimal(self) -> String {
         format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+impl Add for Price {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self(self.0.saturating_add(more.0))
     }
 }
 
@@ -43,6 +81,20 @@ impl fmt::Display for Price {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a number of dollars such as 0.05")]
 pub struct NoPrice;
+
+impl TryFrom<String> for Price {
+    type Error = NoPrice;
+
+    fn try_from(decimal: String) -> Result<Self, NoPrice> {
+        decimal.parse()
+    }
+}
+
+impl From<Price> for String {
+    fn from(price: Price) -> Self {
+        price.decimal()
+    }
+}
 
 impl FromStr for Price {
     type Err = NoPrice;

@@ -1,4 +1,4 @@
-//! A volume's speed beyond gp3's baseline, and its price.
+//! A volume's speed beyond gp3's baseline.
 //!
 //! The limits are those of gp3 (EBS user guide, *General Purpose SSD volumes*; EC2 API reference,
 //! `CreateVolume`), raised in 2025 from 16,000 IOPS and 1,000 MiB/s.
@@ -71,18 +71,6 @@ impl Speed {
         }
         Ok(())
     }
-
-    /// The speed's cost a month in US cents, beside the volume's size: $0.005 for each operation a
-    /// second beyond 3,000, $0.04 for each MiB a second beyond 125
-    /// (<https://aws.amazon.com/ebs/pricing/>, us-east-1). The initialization rate is paid for
-    /// once, by the data in the snapshot.
-    #[must_use]
-    pub fn cents(self) -> u64 {
-        let beyond =
-            |value: Option<u32>, free: u32| u64::from(value.unwrap_or(0).saturating_sub(free));
-        beyond(self.iops, *IOPS.start()).div_ceil(2)
-            + 4 * beyond(self.throughput, *THROUGHPUT.start())
-    }
 }
 
 #[cfg(test)]
@@ -108,12 +96,5 @@ mod tests {
         let (_, hint) = speed(3_000, 751).check_for(32).unwrap_err();
         assert_eq!(hint, "--iops 3004, or --throughput 750");
         assert_eq!(speed(3_000, 750).check_for(1), Ok(()));
-    }
-
-    #[test]
-    fn only_what_is_bought_costs() {
-        assert_eq!(Speed::default().cents(), 0);
-        assert_eq!(speed(3_000, 125).cents(), 0);
-        assert_eq!(speed(4_000, 500).cents(), 500 + 1_500);
     }
 }

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 60] = [
+const SCRIPTS: [(&str, &str); 61] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -76,6 +76,7 @@ const SCRIPTS: [(&str, &str); 60] = [
     ("caller.py", include_str!("../../shell/host/caller.py")),
     ("client.py", include_str!("../../shell/host/client.py")),
     ("piped.py", include_str!("../../shell/host/piped.py")),
+    ("budget.py", include_str!("../../shell/host/budget.py")),
     ("deadline.py", include_str!("../../shell/host/deadline.py")),
     ("spool.py", include_str!("../../shell/host/spool.py")),
     ("runs.py", include_str!("../../shell/host/runs.py")),

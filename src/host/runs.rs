@@ -71,6 +71,8 @@ pub struct Limit {
     pub time: Duration,
     /// From then on until it gets SIGKILL.
     pub notice: Duration,
+    /// The flag that asks for it.
+    pub by: &'static str,
 }
 
 /// The most characters by which a command is called: they are an argument on its host.

@@ -10,6 +10,7 @@
 
 mod along;
 mod arrive;
+mod budget;
 mod build;
 mod containers;
 mod freeze;
@@ -41,6 +42,7 @@ use crate::ssh::terminal::Terminal;
 use crate::ssh::{Output, PublicHostKey, RemoteCommand, Ssh, SshError};
 
 pub use arrive::{ArriveOrder, Arrived};
+pub use budget::BudgetOrder;
 pub use build::BuildOrder;
 pub use containers::Removed;
 pub use freeze::{Freezes, NotThawed, Thawed};
@@ -350,7 +352,8 @@ impl Host {
         let program = format!("{}/command.py", *DIRECTORY);
         let id = order.id.as_str();
         let limit = order.limit.map_or_else(String::new, |limit| {
-            format!("{} {}", limit.time.as_secs().max(1), limit.notice.as_secs())
+            let (time, notice) = (limit.time.as_secs().max(1), limit.notice.as_secs());
+            format!("{time} {notice} {}", limit.by)
         });
         let attempt = order.attempt.map_or_else(String::new, |it| it.words());
         let freeze = if order.freezes { "freeze" } else { "" };

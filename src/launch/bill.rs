@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cost::ADDRESS_DOLLARS;
-use crate::ec2::{GibiBytes, Price, Speed, volume_cents};
+use crate::ec2::Price;
 
 /// The shortest time that is billed.
 const LEAST: SignedDuration = SignedDuration::from_secs(60);
@@ -78,12 +78,11 @@ impl Span {
         self.hours() * ADDRESS_DOLLARS
     }
 
-    /// The dollars for a gp3 disk.
-    pub(crate) fn of_disk(self, size: GibiBytes, speed: Speed) -> f64 {
+    /// The dollars for a disk with this price a month.
+    pub(crate) fn of_disk(self, month: Price) -> f64 {
         let days = self.to.to_zoned(TimeZone::UTC).days_in_month();
         let months = self.duration().as_secs_f64() / (f64::from(days) * SECONDS_A_DAY);
-        let cents = u32::try_from(volume_cents(size, speed)).unwrap_or(u32::MAX);
-        months * f64::from(cents) / 100.0
+        months * month.dollars()
     }
 }
 
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::cloud::folder;
-    use crate::ec2::Market;
+    use crate::ec2::{Market, Speed, StoragePrices};
     use crate::local::plane::PaperPlane;
     use crate::local::wire::Params;
     use crate::local::{Local, OpenOptions};
@@ -132,15 +131,22 @@ mod tests {
 
     #[test]
     fn a_disk_costs_its_part_of_the_month_that_it_is() {
+        let prices = StoragePrices::default();
         let hour = Span::new(at("2026-11-01T00:00:00Z"), at("2026-11-01T01:00:00Z"));
-        assert!(is(hour.of_disk(100, Speed::default()), 8.0 / 720.0));
+        assert!(is(
+            hour.of_disk(prices.volume(100, Speed::default())),
+            8.0 / 720.0
+        ));
         let hour = Span::new(at("2026-02-01T00:00:00Z"), at("2026-02-01T01:00:00Z"));
         let fast = Speed {
             iops: Some(4_000),
             throughput: Some(225),
             warm: None,
         };
-        assert!(is(hour.of_disk(100, fast), (8.0 + 5.0 + 4.0) / 672.0));
+        assert!(is(
+            hour.of_disk(prices.volume(100, fast)),
+            (8.0 + 5.0 + 4.0) / 672.0
+        ));
         assert!(is(hour.of_address(), 0.005));
     }
 
@@ -154,9 +160,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_hundred_lives_cost_what_ec2_bills() {
+        for (region, seed) in [("us-east-1", 42), ("eu-central-1", 43)] {
+            hundred_lives(region, seed).await;
+        }
+    }
+
+    async fn hundred_lives(region: &str, mut seed: u64) {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::tokio(at("2026-11-20T00:00:00Z"));
-        let options = OpenOptions::new(&dir.path().join("state"), PaperPlane, clock.clone());
+        let mut options = OpenOptions::new(&dir.path().join("state"), PaperPlane, clock.clone());
+        options.settings.region = Some(region.to_owned());
         let local = Local::open(options).unwrap();
         let ec2 = folder::ec2(&local);
         let call = |action: &str, pairs: &[(&str, &str)]| {
@@ -167,13 +180,13 @@ mod tests {
         };
         let image =
             "resolve:ssm:/aws/service/ecs/optimized-ami/amazon-linux-2023/recommended/image_id";
-        let mut seed = 42;
-        for life in 0..200 {
+        for life in 0..100 {
             let name = format!("life{life}");
             let kind = ["t3.micro", "c6a.large", "g5.xlarge"]
                 [usize::try_from(draw(&mut seed, 3)).unwrap()];
-            let zone = ["us-east-1a", "us-east-1b", "us-east-1c"]
-                [usize::try_from(draw(&mut seed, 3)).unwrap()];
+            let letter = ["a", "b", "c"][usize::try_from(draw(&mut seed, 3)).unwrap()];
+            let zone = format!("{region}{letter}");
+            let zone = zone.as_str();
             let market = if draw(&mut seed, 4) == 0 {
                 Market::OnDemand
             } else {
@@ -229,7 +242,8 @@ mod tests {
                 throughput: Some(250),
                 warm: None,
             };
-            let of_disk = Span::new(disk.created, clock.now()).of_disk(disk.size, fast);
+            let of_disk = Span::new(disk.created, clock.now())
+                .of_disk(ec2.storage_prices().await.volume(disk.size, fast));
             let bill = local.bill(&name).unwrap();
             assert!(
                 (of_disk - bill.disks).abs() < 1e-4,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{Ec2, GibiBytes, Instance, InstanceType, Speed, Zone, volume_cents};
+use crate::ec2::{Ec2, GibiBytes, Instance, InstanceType, Price, Speed, StoragePrices, Zone};
 
 /// The price of a public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
 pub(super) const ADDRESS_DOLLARS: f64 = 0.005;
@@ -13,13 +13,30 @@ const ROOT_GIB: GibiBytes = 30;
 /// The hours of a month, as AWS counts them.
 const HOURS_A_MONTH: f64 = 730.0;
 
-/// The cost of an instance an hour beside its own price, in US dollars, about: its address, its
-/// disk, and a drive of `size` and `speed` while it is a volume.
-#[must_use]
-pub(super) fn hourly_cost_beside_price(size: GibiBytes, speed: Speed) -> f64 {
-    let cents = volume_cents(ROOT_GIB + size, speed);
-    let month = 0.01 * f64::from(u32::try_from(cents).unwrap_or(u32::MAX));
-    ADDRESS_DOLLARS + month / HOURS_A_MONTH
+/// The disk of an instance and a drive of this size and speed, at the prices of their region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Disks {
+    pub(crate) size: GibiBytes,
+    pub(crate) speed: Speed,
+    pub(crate) prices: StoragePrices,
+}
+
+impl Disks {
+    /// The cost of an instance an hour beside its own price, in US dollars, about: its address, its
+    /// disk, and the drive while it is a volume.
+    #[must_use]
+    pub(crate) fn hourly_cost_beside_price(self) -> f64 {
+        let month = self.prices.volume(ROOT_GIB + self.size, self.speed);
+        ADDRESS_DOLLARS + month.dollars() / HOURS_A_MONTH
+    }
+
+    /// The cost of an instance beside its own price, as the end of a sentence.
+    pub(crate) fn beside_words(self) -> String {
+        format!(
+            "plus about ${:.3} an hour for address and disks",
+            self.hourly_cost_beside_price()
+        )
+    }
 }
 
 /// Prices of instances an hour, each asked for once.
@@ -42,31 +59,22 @@ impl HourlyPrices {
     }
 }
 
-/// The cost of a day in US dollars, about, of an instance with this price an hour and a drive of `size` and
-/// `speed`.
-pub(crate) fn daily_cost(hourly_price: f64, size: GibiBytes, speed: Speed) -> f64 {
-    24.0 * (hourly_price + hourly_cost_beside_price(size, speed))
-}
-
-/// The cost of an instance beside its own price, as the end of a sentence.
-pub(crate) fn beside_words(size: GibiBytes, speed: Speed) -> String {
-    format!(
-        "plus about ${:.3} an hour for address and disks",
-        hourly_cost_beside_price(size, speed)
-    )
-}
-
 /// The cost of a burstable type beside its price; `None` for any other type.
 pub(crate) fn burst_cost_note(kind: &InstanceType) -> Option<String> {
     let cents = kind.surplus_cents()?;
     let name = &kind.name;
     Some(format!(
         "{name} is burstable: each vCPU-hour above its baseline costs {} more",
-        dollars(u64::from(cents))
+        in_cents(u64::from(cents))
     ))
 }
 
+/// A price, to a cent.
+pub(crate) fn dollars(price: Price) -> String {
+    in_cents(price.cents())
+}
+
 /// US cents as dollars.
-pub(crate) fn dollars(cents: u64) -> String {
+pub(crate) fn in_cents(cents: u64) -> String {
     format!("${}.{:02}", cents / 100, cents % 100)
 }

@@ -57,6 +57,14 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
             "--on-demand launches it on demand; --type names another one".to_owned(),
         ),
         Refused::NotSold { .. } => (Exit::TryAgain, "--type names another one".to_owned()),
+        Refused::NotPriced(pool) => (
+            Exit::Usage,
+            match pool.market {
+                Market::Spot => "--max-price DOLLARS bounds what spot costs",
+                Market::OnDemand => "without --on-demand, --max-price DOLLARS bounds what spot costs; prices on demand take the right pricing:GetProducts",
+            }
+            .to_owned(),
+        ),
         Refused::TooDear { .. } => (
             Exit::TryAgain,
             "a higher --max-price, another --type, or --on-demand".to_owned(),

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::cost::{beside_words, burst_cost_note, hourly_cost_beside_price};
+use super::cost::{Disks, burst_cost_note};
 use crate::drive::pools::{self, Chosen, Offer};
-use crate::ec2::{GibiBytes, InstanceType, Price, Speed, Zone};
+use crate::ec2::{InstanceType, Price, Zone};
 
 /// The offers that are tried, in order.
 #[derive(Debug, Serialize)]
@@ -48,8 +48,8 @@ pub(crate) struct Tried {
 }
 
 impl Offers {
-    /// The `chosen` offers in `zone`, or in any, for a drive of `size` and `speed`.
-    pub(crate) fn new(chosen: &Chosen, zone: Option<&Zone>, size: GibiBytes, speed: Speed) -> Self {
+    /// The `chosen` offers in `zone`, or in any, each with these disks.
+    pub(crate) fn new(chosen: &Chosen, zone: Option<&Zone>, disks: Disks) -> Self {
         let (tried, not_tried) = pools::to_try(&chosen.offers, zone);
         let tried = tried.into_iter().map(|offer| Tried {
             kind: offer.kind.clone(),
@@ -64,11 +64,10 @@ impl Offers {
             nowhere: zone.filter(|_| tried.is_empty()).cloned(),
             tried,
             // To a tenth of a cent, as in the text.
-            dollars_an_hour_besides: (hourly_cost_beside_price(size, speed) * 1000.0).round()
-                / 1000.0,
+            dollars_an_hour_besides: (disks.hourly_cost_beside_price() * 1000.0).round() / 1000.0,
             not_tried,
             left_out: chosen.left_out.iter().map(ToString::to_string).collect(),
-            besides: beside_words(size, speed),
+            besides: disks.beside_words(),
         }
     }
 

@@ -57,6 +57,7 @@ pub(crate) fn terms(
         is_free,
         markets: markets(&options.launch).to_vec(),
         max_price: options.launch.max_price,
+        needs_price: options.launch.budget.is_some(),
         image: options.launch.ami.clone(),
         arch,
         arch_by,

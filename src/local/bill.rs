@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Local;
 use super::calls::price_of;
+use super::catalog::{Storage, storage};
 use super::records::{Instance, Volume};
 use super::wire::ApiError;
 
@@ -16,12 +17,8 @@ const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 /// A spot instance that EC2 takes before it is so old costs nothing.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Prices in millionths of a dollar: of an address an hour, and a month of a GiB, of an operation a second beyond
-/// 3,000, and of a MiB a second beyond 125.
+/// The price of an address an hour, in millionths of a dollar.
 const ADDRESS: f64 = 5_000.0;
-const GIB: f64 = 80_000.0;
-const OPERATION: f64 = 5_000.0;
-const MIB: f64 = 40_000.0;
 
 /// The cost of what is over, in US dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -47,6 +44,7 @@ impl Local {
     pub fn bill(&self, drive: &str) -> Result<Bill, ApiError> {
         let world = self.look()?;
         let now = world.now(self.0.clock.now());
+        let rates = storage(self.region());
         let mut bill = Bill::default();
         for instance in world.instances.values() {
             let is_own = instance.tags.at(now).get("xdrive:drive") == Some(&drive);
@@ -59,7 +57,7 @@ impl Local {
         for volume in world.volumes.values() {
             let is_own = volume.tags.at(now).get("xdrive:drive") == Some(&drive);
             if let Some(deleting) = volume.deleting.filter(|_| is_own) {
-                bill.disks += of_volume(volume, deleting) / 1e6;
+                bill.disks += of_volume(volume, &rates, deleting) / 1e6;
             }
         }
         Ok(bill)
@@ -91,13 +89,13 @@ impl Local {
     }
 }
 
-fn of_volume(volume: &Volume, ended: Timestamp) -> f64 {
+fn of_volume(volume: &Volume, rates: &Storage, ended: Timestamp) -> f64 {
     let to = ended.max(volume.created + MINUTE);
     let days = to.to_zoned(TimeZone::UTC).days_in_month();
     let beyond = |value: Option<u32>, free: u32| f64::from(value.unwrap_or(0).saturating_sub(free));
-    let month = f64::from(volume.gib) * GIB
-        + beyond(volume.iops, 3_000) * OPERATION
-        + beyond(volume.throughput, 125) * MIB;
+    let month = f64::from(volume.gib) * f64::from(rates.gib)
+        + beyond(volume.iops, 3_000) * f64::from(rates.operation)
+        + beyond(volume.throughput, 125) * f64::from(rates.mib);
     let seconds = to.duration_since(volume.created).as_secs_f64();
     month * seconds / (f64::from(days) * 86_400.0)
 }

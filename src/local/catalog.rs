@@ -101,6 +101,40 @@ pub(super) fn check_profile(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prices of storage a month, in millionths of a dollar.
+pub(super) struct Storage {
+    /// A GiB of a gp3 volume.
+    pub gib: u32,
+    /// An operation a second beyond 3,000.
+    pub operation: u32,
+    /// A MiB a second beyond 125.
+    pub mib: u32,
+    /// A GiB in snapshots.
+    pub snapshot: u32,
+    /// Before the usage types of the region's bills.
+    pub prefix: &'static str,
+}
+
+/// The prices of storage in a region: Frankfurt's differ, as AWS's do.
+pub(super) fn storage(region: &str) -> Storage {
+    match region {
+        "eu-central-1" => Storage {
+            gib: 95_200,
+            operation: 6_000,
+            mib: 48_000,
+            snapshot: 54_000,
+            prefix: "EUC1-",
+        },
+        _ => Storage {
+            gib: 80_000,
+            operation: 5_000,
+            mib: 40_000,
+            snapshot: 50_000,
+            prefix: "",
+        },
+    }
+}
+
 /// Refuses a region that is not in the list.
 pub(super) fn check_region(region: &str) -> anyhow::Result<()> {
     anyhow::ensure!(

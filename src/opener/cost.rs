@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::drive::tags::{self, Settings, VolumeTags};
-use crate::ec2::{Ec2, GibiBytes, Instance, Market, Speed, Volume, volume_cents};
+use crate::ec2::{Ec2, Instance, Market, Volume};
 use crate::ids::{DriveName, InstanceId};
-use crate::launch::cost::{beside_words, burst_cost_note, dollars};
+use crate::launch::cost::{Disks, burst_cost_note, dollars};
 
 /// How long prices are waited for, where they are: three calls at once, from half around the world.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -25,8 +25,8 @@ pub(crate) struct Cost {
     clock: Clock,
     /// The price in US dollars an hour, once EC2 has answered.
     price: Arc<OnceLock<f64>>,
-    /// The size and the speed of the drive's volume, once EC2 has answered.
-    volume: Arc<OnceLock<(GibiBytes, Speed)>>,
+    /// The disks, once EC2 has answered.
+    disks: Arc<OnceLock<Disks>>,
     /// The line on a burstable type's surplus credits, once EC2 has answered.
     surplus: Arc<OnceLock<String>>,
     /// The questions.
@@ -47,15 +47,21 @@ impl Cost {
                 let _known = asked.set(dollars);
             }
         });
-        let volume = Arc::new(OnceLock::new());
-        let (asked, ec2_too) = (Arc::clone(&volume), ec2.clone());
+        let disks = Arc::new(OnceLock::new());
+        let (asked, ec2_too) = (Arc::clone(&disks), ec2.clone());
         let (host, drive) = (instance.id.clone(), drive.clone());
         asking.spawn(async move {
-            let volumes = ec2_too.volumes(&drive).await.unwrap_or_default();
+            let (volumes, prices) = tokio::join!(ec2_too.volumes(&drive), ec2_too.storage_prices());
+            let volumes = volumes.unwrap_or_default();
             if let Some(volume) = volumes.iter().find(|volume| is_drive_on(&host, volume)) {
                 // A speed that cannot be parsed was not bought by xdrive.
                 let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
-                let _known = asked.set((volume.size, speed));
+                let size = volume.size;
+                let _known = asked.set(Disks {
+                    size,
+                    speed,
+                    prices,
+                });
             }
         });
         let surplus = Arc::new(OnceLock::new());
@@ -73,7 +79,7 @@ impl Cost {
             launched: instance.launched,
             clock: clock.clone(),
             price,
-            volume,
+            disks,
             surplus,
             asking,
         }
@@ -119,10 +125,8 @@ impl Cost {
         );
         let so_far = match self.price.get() {
             Some(hour) => {
-                let beside = self.volume.get().map(|(size, speed)| {
-                    let words = beside_words(*size, *speed);
-                    format!(", {words}")
-                });
+                let beside = self.disks.get();
+                let beside = beside.map(|disks| format!(", {}", disks.beside_words()));
                 format!(
                     ": ${:.4} so far, ${hour:.4} an hour{}",
                     dollars_for(seconds, *hour),
@@ -131,8 +135,8 @@ impl Cost {
             }
             None => ": price not known".to_owned(),
         };
-        let drive = self.volume.get().map(|(size, speed)| {
-            let month = dollars(volume_cents(*size, *speed));
+        let drive = self.disks.get().map(|disks| {
+            let month = dollars(disks.prices.volume(disks.size, disks.speed));
             format!("\nthe drive: about {month} a month while it is a volume")
         });
         let surplus = self.surplus.get().map(|words| format!("\n{words}"));

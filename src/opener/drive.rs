@@ -271,7 +271,8 @@ impl Drive {
 
     /// A printer of what the loop does with this drive.
     pub(crate) fn progress(&self) -> ProgressPrinter {
-        ProgressPrinter::new(self.name.clone(), self.report.clone(), Rc::default())
+        let (name, report, ec2) = (&self.name, &self.report, &self.cloud.ec2);
+        ProgressPrinter::new(name.clone(), report.clone(), Rc::default(), ec2.clone())
     }
 
     /// The drive's hosts over SSH, for this caller's `key`; launches go to `subnet`, if one is named.
@@ -309,6 +310,9 @@ impl Drive {
         mut progress: ProgressPrinter,
     ) -> Reconciler<H> {
         let acted = Rc::clone(&self.acted);
+        let ec2 = self.cloud.ec2.clone();
+        // Asked for now: what is made and left later is priced, and nothing waits for it.
+        tokio::spawn(async move { ec2.storage_prices().await });
         Reconciler::new(
             self.name.clone(),
             self.identity.clone(),

@@ -43,11 +43,7 @@ pub(super) fn launch_failure(stuck: &Stuck, last: Option<&UnusableHost>) -> Opti
         _ => return None,
     };
     let error = anyhow!("{}{why}", stuck.why);
-    Some(
-        Failure::new(exit, error)
-            .left(stuck.left.clone())
-            .hint(hint),
-    )
+    Some(Failure::new(exit, error).hint(hint))
 }
 
 /// Why an instance was unusable, and the hint.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 
 use crate::drive::reconcile::{Holder, RunError, RunFailure};
-use crate::drive::{HostError, Hosts, Left, Outcome, Reconciler, Stuck};
+use crate::drive::{Billed, HostError, Hosts, Left, Outcome, Reconciler, Stuck};
 use crate::failure::{Exit, Failure};
 use crate::host::Committed;
 
@@ -144,14 +144,14 @@ impl Drive {
                     let xdrive = &self.cloud.command;
                     format!(
                         ", not saved ({xdrive} stop {drive} does that){}",
-                        listed(&left)
+                        listed(&self.billed(&left))
                     )
                 };
                 self.report
                     .print(&format!("cancelled: {drive} is unchanged{words}"));
                 Ok(())
             }
-            Outcome::StoppedWaiting(left) => Err(self.stopped_waiting(left)),
+            Outcome::StoppedWaiting(left) => Err(self.stopped_waiting(&left)),
             Outcome::Busy(holder) => Err(self.busy(&holder)),
             Outcome::Stuck(stuck) => Err(self.stuck(reconciler, &stuck)),
             Outcome::Failed(failure) => Err(self.failed(reconciler, failure)),
@@ -163,23 +163,31 @@ impl Drive {
         }
     }
 
+    /// The resources that are still billed, with what they cost.
+    pub(crate) fn billed(&self, left: &Left) -> Vec<Billed> {
+        left.billed(self.cloud.ec2.known_storage_prices())
+    }
+
     /// The failure of a run that was interrupted after the instance ended.
-    pub(crate) fn stopped_waiting(&self, left: Left) -> Failure {
+    pub(crate) fn stopped_waiting(&self, left: &Left) -> Failure {
         let bill = if left.has_instances() {
             ""
         } else {
             "; the bill for the instance has stopped"
         };
         let error = anyhow!("stopped waiting{bill}");
-        Failure::new(Exit::TryAgain, error).left(left).hint(format!(
-            "the next run does the rest, for example: {} stop {}",
-            self.cloud.command, self.name
-        ))
+        Failure::new(Exit::TryAgain, error)
+            .left(self.billed(left))
+            .hint(format!(
+                "the next run does the rest, for example: {} stop {}",
+                self.cloud.command, self.name
+            ))
     }
 
     /// The failure of a run that cannot go on safely.
     pub(crate) fn stuck<H: Hosts>(&self, reconciler: &Reconciler<H>, stuck: &Stuck) -> Failure {
         if let Some(failure) = launch_failure(stuck, reconciler.unusable()) {
+            let failure = failure.left(self.billed(&stuck.left));
             return failure;
         }
         let error = anyhow!("{}", stuck.why);
@@ -192,7 +200,7 @@ impl Drive {
             })
             .collect();
         Failure::new(Exit::Stuck, error)
-            .left(stuck.left.clone())
+            .left(self.billed(&stuck.left))
             .hint(commands.join("\n      "))
     }
 
@@ -225,7 +233,7 @@ impl Drive {
             self.cloud.command,
             self.name,
         );
-        failure.hint(hint).left(left)
+        failure.hint(hint).left(self.billed(&left))
     }
 }
 
@@ -245,9 +253,9 @@ pub(crate) fn run_failure(error: RunError) -> Failure {
 }
 
 /// The resources that are still billed, a line each.
-fn listed(left: &Left) -> String {
+fn listed(left: &[Billed]) -> String {
     let mut lines = String::new();
-    for thing in &left.0 {
+    for thing in left {
         let _ = write!(lines, "\n  left: {thing}");
     }
     lines

@@ -17,9 +17,9 @@ use crate::drive::event::Event;
 use crate::drive::plan::{Step, Waiting};
 use crate::drive::pools::Offer;
 use crate::drive::tags::SnapshotKind;
-use crate::ec2::{GibiBytes, Speed, StatusChecks};
+use crate::ec2::{Ec2, GibiBytes, Speed, StatusChecks};
 use crate::ids::{DriveName, InstanceId, SnapshotId, VolumeId};
-use crate::launch::cost::{beside_words, burst_cost_note, dollars};
+use crate::launch::cost::{Disks, burst_cost_note, dollars};
 use crate::report::{self, Report};
 
 /// Prints the reconciler's events to a report.
@@ -34,6 +34,7 @@ pub(crate) struct ProgressPrinter {
     announced: Option<Box<Offer>>,
     /// The speed of the drive's volume; empty until it is settled.
     speed: Rc<Cell<Speed>>,
+    ec2: Ec2,
     /// Whether the session saves nothing.
     pub(crate) discards: bool,
     /// Where the id of an instance goes as soon as it is launched.
@@ -41,7 +42,7 @@ pub(crate) struct ProgressPrinter {
 }
 
 impl ProgressPrinter {
-    pub(crate) fn new(drive: DriveName, report: Report, speed: Rc<Cell<Speed>>) -> Self {
+    pub(crate) fn new(drive: DriveName, report: Report, speed: Rc<Cell<Speed>>, ec2: Ec2) -> Self {
         Self {
             drive,
             report,
@@ -50,6 +51,7 @@ impl ProgressPrinter {
             launched: None,
             announced: None,
             speed,
+            ec2,
             discards: false,
             launching: None,
         }
@@ -135,9 +137,9 @@ impl ProgressPrinter {
             )),
             Event::RootAsItIs { image } => self.report.print(&root_as_it_is(&image)),
             Event::LeftOut(left_out) => self.report.print(&left_out.to_string()),
-            Event::NewDrive { size, cents } => self.report.note(&format!(
+            Event::NewDrive { size, cost } => self.report.note(&format!(
                 "a new drive: empty, {size} GiB, about {} a month while it is a volume",
-                dollars(cents)
+                dollars(cost)
             )),
             Event::EndedByItself { instance, reason } => {
                 let why = reason.as_deref().unwrap_or("EC2 does not say why");
@@ -222,6 +224,15 @@ impl ProgressPrinter {
             .print(&format!("EC2's status checks of {instance}: {words}"));
     }
 
+    /// The disks of an instance and of a drive of `size`.
+    fn disks(&self, size: GibiBytes) -> Disks {
+        Disks {
+            size,
+            speed: self.speed.get(),
+            prices: self.ec2.known_storage_prices(),
+        }
+    }
+
     /// Prints an offer before its launch; its additional costs once for each type and market.
     fn print_offer(&mut self, offer: Box<Offer>, size: GibiBytes) {
         let what = |offer: &Offer| (offer.kind.name.clone(), offer.pool.market);
@@ -238,7 +249,7 @@ impl ProgressPrinter {
         ));
         if !is_known {
             self.report
-                .note(&format!("  {}", beside_words(size, self.speed.get())));
+                .note(&format!("  {}", self.disks(size).beside_words()));
             if let Some(surplus) = burst_cost_note(kind) {
                 self.report.note(&format!("  {surplus}"));
             }

@@ -12,7 +12,7 @@ use super::snapshot_cost::{cost_a_month, is_reported};
 use crate::drive::kept::Kept;
 use crate::drive::tags::Settings;
 use crate::drive::{Ended, EndedInstance};
-use crate::ec2::{Ec2, Market};
+use crate::ec2::{Ec2, Market, StoragePrices};
 use crate::launch::bill::Span;
 
 /// How long the end of a session waits for prices.
@@ -36,6 +36,8 @@ pub(crate) struct Receipt {
     disks_dollars: f64,
     #[serde(skip)]
     kept: Kept,
+    #[serde(skip)]
+    prices: StoragePrices,
     /// Whether it may be less: an instance has switched itself off, and EC2 does not say when.
     #[serde(skip)]
     is_most: bool,
@@ -74,7 +76,8 @@ impl Drive {
             }
         };
         let _late = timeout(PATIENCE, answers).await;
-        Some(Receipt::new(ended, &dollars, kept))
+        let prices = self.cloud.ec2.storage_prices().await;
+        Some(Receipt::new(ended, &dollars, kept, prices))
     }
 }
 
@@ -109,7 +112,7 @@ async fn cost_of(ended: &EndedInstance, ec2: &Ec2) -> Option<f64> {
 
 impl Receipt {
     /// For what is over, with what each instance cost.
-    fn new(ended: &Ended, dollars: &[Option<f64>], kept: Kept) -> Self {
+    fn new(ended: &Ended, dollars: &[Option<f64>], kept: Kept, prices: StoragePrices) -> Self {
         let mut instances: Vec<Ran> = Vec::new();
         let mut address_dollars = 0.0;
         for (EndedInstance { instance, at, .. }, dollars) in ended.instances.iter().zip(dollars) {
@@ -136,7 +139,7 @@ impl Receipt {
         let disks = ended.volumes.iter().map(|(volume, at)| {
             // A speed that cannot be parsed was not bought by xdrive.
             let speed = Settings::read(&volume.tags).speed().unwrap_or_default();
-            Span::new(volume.created, *at).of_disk(volume.size, speed)
+            Span::new(volume.created, *at).of_disk(prices.volume(volume.size, speed))
         });
         let disks_dollars = disks.sum();
         let of_instances: Option<f64> = instances.iter().map(|it| it.dollars).sum();
@@ -146,6 +149,7 @@ impl Receipt {
             address_dollars,
             disks_dollars,
             kept,
+            prices,
             is_most: ended.instances.iter().any(|it| !it.is_known),
         }
     }
@@ -160,7 +164,8 @@ impl Receipt {
             (None, _) => format!("{} and what is not known", in_dollars(known)),
         };
         let mut words = format!("cost: {all}");
-        if let Some(cost) = cost_a_month(self.kept).filter(|_| !is_reported(self.kept)) {
+        let (kept, prices) = (self.kept, self.prices);
+        if let Some(cost) = cost_a_month(kept, prices).filter(|_| !is_reported(kept, prices)) {
             let _ = write!(words, "; kept: {cost} a month");
         }
         for ran in &self.instances {

@@ -2,6 +2,7 @@
 
 use super::drive::Drive;
 use crate::drive::kept::Kept;
+use crate::ec2::StoragePrices;
 use crate::launch::cost::dollars;
 
 /// The cost a month above which it is printed, in US cents.
@@ -14,36 +15,37 @@ impl Drive {
     /// Prints the cost of the drive's snapshots, which the last sweep listed, if it may be more than a
     /// dollar a month.
     pub(super) fn report_snapshot_cost(&self, kept: Kept) {
+        let prices = self.cloud.ec2.known_storage_prices();
         let gc = format!("{} gc {}", self.cloud.command, self.name);
-        if let Some(line) = line(self.name.as_str(), kept, &gc) {
+        if let Some(line) = line(self.name.as_str(), kept, prices, &gc) {
             self.report.print(&line);
         }
     }
 }
 
 /// Whether a line of its own says what they cost.
-pub(super) fn is_reported(kept: Kept) -> bool {
-    kept.cents().1 > UNREPORTED
+pub(super) fn is_reported(kept: Kept, prices: StoragePrices) -> bool {
+    kept.cost(prices).1.cents() > UNREPORTED
 }
 
 /// The cost of a month in words, such as `between $0.60 and $1.20`; none if nothing is kept.
-pub(super) fn cost_a_month(kept: Kept) -> Option<String> {
-    let (least, most) = kept.cents();
+pub(super) fn cost_a_month(kept: Kept, prices: StoragePrices) -> Option<String> {
+    let (least, most) = kept.cost(prices);
     match least {
         _ if kept.count == 0 => None,
-        _ if most == 0 => Some("less than $0.01".to_owned()),
-        Some(least) if least == most => Some(format!("about {}", dollars(most))),
+        _ if most.cents() == 0 => Some("less than $0.01".to_owned()),
+        Some(least) if least.cents() == most.cents() => Some(format!("about {}", dollars(most))),
         Some(least) => Some(format!("between {} and {}", dollars(least), dollars(most))),
         None => Some(format!("at most {}", dollars(most))),
     }
 }
 
 /// The line to print, if any; `gc` begins the command that prunes.
-fn line(drive: &str, kept: Kept, gc: &str) -> Option<String> {
-    if !is_reported(kept) {
+fn line(drive: &str, kept: Kept, prices: StoragePrices, gc: &str) -> Option<String> {
+    if !is_reported(kept, prices) {
         return None;
     }
-    let cost = cost_a_month(kept)?;
+    let cost = cost_a_month(kept, prices)?;
     Some(match kept.count {
         1 => format!(
             "{drive}'s snapshot costs {cost} a month; it is the only one: nothing can be pruned"
@@ -78,7 +80,12 @@ mod tests {
                 tags: Tags::new(),
             })
             .collect();
-        line("demo", Kept::count(&snapshots), "xdrive gc demo")
+        line(
+            "demo",
+            Kept::count(&snapshots),
+            StoragePrices::default(),
+            "xdrive gc demo",
+        )
     }
 
     #[test]

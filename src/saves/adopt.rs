@@ -120,7 +120,7 @@ async fn report_cost(drive: &Drive, source: &CopySource, is_whole: bool, copy: &
     let Ok(Some(snapshot)) = ec2.snapshot(copy).await else {
         return;
     };
-    let (_, most) = Kept::count(&[snapshot]).cents();
+    let (_, most) = Kept::count(&[snapshot]).cost(ec2.storage_prices().await);
     let most = dollars(most);
     let found = ec2.encryption(copy).await;
     let is_plain = matches!(found, Ok(Some(Encryption::None)));

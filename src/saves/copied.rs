@@ -9,7 +9,7 @@ use crate::drive::tags;
 use crate::drive::{CopyOrder, CopySource, Goal, Left, Outcome};
 use crate::ec2::{Snapshot, SnapshotState};
 use crate::failure::{Exit, Failure, KEY};
-use crate::ids::{DriveName, Generation, SnapshotId};
+use crate::ids::{Generation, SnapshotId};
 use crate::opener::Drive;
 use crate::signals::End;
 
@@ -66,11 +66,7 @@ pub(super) async fn copy(drive: &mut Drive, order: CopyOrder) -> Result<Copied, 
     let (outcome, asked) = drive.run(&mut reconciler, goal).await;
     let copy = match &outcome {
         Outcome::StoppedWaiting(left) => {
-            return Err(not_waited_for(
-                &drive.name,
-                left.clone(),
-                &drive.cloud.command,
-            ));
+            return Err(not_waited_for(drive, left));
         }
         Outcome::Copied {
             snapshot,
@@ -132,17 +128,20 @@ pub(super) fn report_copy(opened: &Drive, copy: &DriveCopy, of: &str, place: &st
 }
 
 /// The failure of a copy that was not waited for.
-fn not_waited_for(drive: &DriveName, left: Left, command: &str) -> Failure {
+fn not_waited_for(drive: &Drive, left: &Left) -> Failure {
+    let (name, command) = (&drive.name, &drive.cloud.command);
     let (error, hint) = if left.0.is_empty() {
         (
-            anyhow!("stopped: nothing of {drive} is known to be made"),
-            format!("{command} list {drive} shows what there is of it"),
+            anyhow!("stopped: nothing of {name} is known to be made"),
+            format!("{command} list {name} shows what there is of it"),
         )
     } else {
         (
             anyhow!("stopped waiting: EC2 goes on with the copy"),
-            format!("{command} connect {drive} waits for it"),
+            format!("{command} connect {name} waits for it"),
         )
     };
-    Failure::new(Exit::TryAgain, error).left(left).hint(hint)
+    Failure::new(Exit::TryAgain, error)
+        .left(drive.billed(left))
+        .hint(hint)
 }

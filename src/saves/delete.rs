@@ -12,7 +12,7 @@ use super::no_hosts::NoHosts;
 use crate::drive::Goal;
 use crate::drive::kept::Kept;
 use crate::drive::tags;
-use crate::ec2::Snapshot;
+use crate::ec2::{Snapshot, StoragePrices};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, SnapshotId};
 use crate::launch::cost::dollars;
@@ -44,7 +44,8 @@ async fn delete_whole(mut drive: Drive) -> Result<u8, Failure> {
     );
     let is_fork = |it: &Snapshot| tags::is_copy(&it.tags);
     let shares = snapshots.iter().any(is_fork);
-    drive.report.print(&goes(&name, snapshots, shares));
+    let prices = drive.cloud.ec2.storage_prices().await;
+    drive.report.print(&goes(&name, snapshots, shares, prices));
     if !backups.is_empty() {
         drive.report.print(&stays(backups));
     }
@@ -78,7 +79,8 @@ async fn delete_generation(mut drive: Drive, generation: Generation) -> Result<u
         return Err(Failure::new(Exit::Usage, error).hint(hint));
     }
     // The newest stays.
-    drive.report.print(&goes(&name, &those, true));
+    let prices = drive.cloud.ec2.storage_prices().await;
+    drive.report.print(&goes(&name, &those, true, prices));
     let question = format!("type {generation} to delete that for good:");
     demand_yes(&mut drive, &question, &generation.to_string()).await?;
     let mut reconciler = drive.reconciler(NoHosts, drive.wanted()?, drive.progress());
@@ -130,7 +132,7 @@ async fn demand_yes(drive: &mut Drive, question: &str, word: &str) -> Result<(),
 
 /// The sentence that says which snapshots are deleted, and how much a month that saves. With
 /// `shares`, blocks are shared with snapshots that stay, and it is less.
-fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
+fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool, prices: StoragePrices) -> String {
     let of = |snapshot: &Snapshot| Some(tags::read_snapshot(&snapshot.tags).ok()?.generation);
     let generations = || snapshots.iter().filter_map(of);
     let which = match (generations().min(), generations().max()) {
@@ -143,9 +145,11 @@ fn goes(drive: &DriveName, snapshots: &[Snapshot], shares: bool) -> String {
         1 => ("1 snapshot".to_owned(), "goes"),
         count => (format!("{count} snapshots"), "go"),
     };
-    let (least, most) = kept.cents();
+    let (least, most) = kept.cost(prices);
     let cost = match least {
-        Some(least) if least == most && !shares => format!("about {}", dollars(most)),
+        Some(least) if least.cents() == most.cents() && !shares => {
+            format!("about {}", dollars(most))
+        }
         _ => format!("at most {}", dollars(most)),
     };
     format!("{drive}: {count}{which} {goes}; that frees {cost} a month")
@@ -188,16 +192,21 @@ mod tests {
     fn the_deleted_snapshots_are_named_with_the_money_that_this_saves() {
         let demo: DriveName = "demo".parse().unwrap();
         assert_eq!(
-            goes(&demo, &[snapshot(11), snapshot(12)], false),
+            goes(
+                &demo,
+                &[snapshot(11), snapshot(12)],
+                false,
+                StoragePrices::default()
+            ),
             "demo: 2 snapshots of generations 11 to 12 go; that frees at most $1.00 a month"
         );
         assert_eq!(
-            goes(&demo, &[snapshot(3)], false),
+            goes(&demo, &[snapshot(3)], false, StoragePrices::default()),
             "demo: 1 snapshot of generation 3 goes; that frees about $0.50 a month"
         );
         // Others have some of its blocks.
         assert_eq!(
-            goes(&demo, &[snapshot(3)], true),
+            goes(&demo, &[snapshot(3)], true, StoragePrices::default()),
             "demo: 1 snapshot of generation 3 goes; that frees at most $0.50 a month"
         );
     }

@@ -34,13 +34,15 @@ pub(super) async fn leave_name(
     let mut reconciler = drive.reconciler(NoHosts, drive.wanted()?, drive.progress());
     let (outcome, asked) = drive.run(&mut reconciler, goal).await;
     match outcome {
-        Outcome::StoppedWaiting(left) => Err(stop_failure(&drive.cloud, same).left(left)),
+        Outcome::StoppedWaiting(left) => {
+            Err(stop_failure(&drive.cloud, same).left(drive.billed(&left)))
+        }
         Outcome::Failed(failed) => {
             let failure = run_failure(failed.error);
             let advice = failure.hint.clone().map(|hint| format!("{hint}\n      "));
             let goes_on = goes_on(&drive.cloud, same);
             let hint = format!("{}{goes_on}", advice.unwrap_or_default());
-            Err(failure.hint(hint).left(failed.left))
+            Err(failure.hint(hint).left(drive.billed(&failed.left)))
         }
         outcome => {
             drive.report_outcome(&mut reconciler, outcome)?;

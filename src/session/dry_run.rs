@@ -17,11 +17,11 @@ use crate::drive::pools;
 use crate::drive::stuck::Head;
 use crate::drive::tags::{self, Settings};
 use crate::drive::{Goal, Outcome, Reconciler};
-use crate::ec2::{GibiBytes, OpenPort, SnapshotState, Zone, volume_cents};
+use crate::ec2::{GibiBytes, OpenPort, SnapshotState, StoragePrices, Zone};
 use crate::failure::{Exit, Failure};
 use crate::host::registry::registry;
 use crate::ids::DriveName;
-use crate::launch::cost::dollars;
+use crate::launch::cost::{Disks, dollars};
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::Offers;
@@ -157,7 +157,12 @@ impl Preview {
         let size = request.options.launch.size.unwrap_or(cloud.size);
         // `check_for` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();
-        let offers = Offers::new(&chosen, zone, size, request.options.launch.speed.or(own));
+        let disks = Disks {
+            size,
+            speed: request.options.launch.speed.or(own),
+            prices: cloud.ec2.storage_prices().await,
+        };
+        let offers = Offers::new(&chosen, zone, disks);
         self.text.push_str(&offers.text());
         if offers.tried.is_empty() {
             self.action = "none";
@@ -244,13 +249,13 @@ impl Preview {
         Ok(())
     }
 
-    /// Adds what the drive would be made from, in a line; a new drive has `new` GiB by default.
+    /// Adds what the drive would be made from, in a line; a new drive has `new` GiB by default, at these prices.
     fn add_origin(
         &mut self,
         request: &Request,
         found: &DriveFacts,
         pinned: Option<&Zone>,
-        new: GibiBytes,
+        (new, prices): (GibiBytes, StoragePrices),
     ) {
         let drive = &request.drive;
         let wanted = request.options.launch.size.unwrap_or(0);
@@ -320,7 +325,7 @@ impl Preview {
         let gib = request.options.launch.size.unwrap_or(new);
         self.line(&format!(
             "{drive} is new: an empty volume of {gib} GiB, about {} a month while it is a volume",
-            dollars(volume_cents(gib, request.options.launch.speed))
+            dollars(prices.volume(gib, request.options.launch.speed))
         ));
         self.from = Some(Origin {
             kind: "empty",
@@ -458,7 +463,8 @@ impl Session {
             Next::Done(_) => None,
         };
         let (request, cloud) = (&self.request, &self.drive.cloud);
-        preview.add_origin(request, found, zone.as_ref(), cloud.size);
+        let new = (cloud.size, cloud.ec2.storage_prices().await);
+        preview.add_origin(request, found, zone.as_ref(), new);
         preview.add_container(&self.request, found, &self.drive.cloud)?;
         preview.add_shares(self.shares.words());
         preview.add_ingress(request, found)?;

@@ -9,7 +9,7 @@ use crate::attached::in_words;
 use crate::cloud::Place;
 use crate::drive::pools::{Requirements, Terms};
 use crate::drive::tags;
-use crate::ec2::{GibiBytes, Market, Ownership, snapshot_cents};
+use crate::ec2::{GibiBytes, Market, Ownership, Price};
 use crate::launch::cost::dollars;
 use crate::opener::DriveFacts;
 use crate::report::Text;
@@ -39,13 +39,19 @@ impl Session {
         let options = &self.request.options;
         let size = options.launch.size.unwrap_or(self.drive.cloud.size);
         let drive = self.request.drive.as_str();
-        let words = explanation(drive, terms, size, self.leases);
+        let month = self.drive.cloud.ec2.storage_prices().await.snapshot(size);
+        let words = explanation(drive, terms, (size, month), self.leases);
         self.drive.report.print(&Text::block(&words));
     }
 }
 
 /// The four lines, under one that says what they are about; each fits a terminal with the defaults.
-fn explanation(drive: &str, terms: &Terms, size: GibiBytes, leases: Leases) -> String {
+fn explanation(
+    drive: &str,
+    terms: &Terms,
+    (size, month): (GibiBytes, Price),
+    leases: Leases,
+) -> String {
     let what = match &terms.requirements {
         Requirements::Types(types) => types.join(" or "),
         Requirements::AtLeast(resources) => format!("the cheapest type with {resources}"),
@@ -54,7 +60,7 @@ fn explanation(drive: &str, terms: &Terms, size: GibiBytes, leases: Leases) -> S
         Some(Market::OnDemand) => "on demand",
         Some(Market::Spot) | None => "as spot",
     };
-    let month = dollars(snapshot_cents(size));
+    let month = dollars(month);
     let (lease, detached) = (in_words(leases.session), in_words(leases.command));
     format!(
         "{drive} is your first drive here. A session in short:\n\
@@ -71,6 +77,7 @@ mod tests {
 
     use super::*;
     use crate::drive::pools::{ArchBy, Resources};
+    use crate::ec2::StoragePrices;
 
     #[test]
     fn the_explanation_is_four_lines_that_fit_a_terminal() {
@@ -78,6 +85,7 @@ mod tests {
             requirements: Requirements::AtLeast(Resources::DEFAULT),
             markets: vec![Market::Spot],
             max_price: None,
+            needs_price: false,
             image: None,
             arch: None,
             arch_by: ArchBy::Default,
@@ -86,7 +94,12 @@ mod tests {
         };
         let explanation = |session, command| {
             let leases = Leases { session, command };
-            super::explanation("demo", &terms, 32, leases)
+            super::explanation(
+                "demo",
+                &terms,
+                (32, StoragePrices::default().snapshot(32)),
+                leases,
+            )
         };
         let text = explanation(Duration::from_mins(15), Duration::from_hours(8));
         assert_eq!(text.lines().count(), 5, "{text}");

@@ -88,7 +88,7 @@ impl NotUp {
         match outcome {
             Outcome::Busy(holder) => Self::Busy(drive.busy(&holder)),
             Outcome::Stuck(stuck) => Self::Stuck(Box::new(stuck)),
-            Outcome::StoppedWaiting(left) => drive.stopped_waiting(left).into(),
+            Outcome::StoppedWaiting(left) => drive.stopped_waiting(&left).into(),
             Outcome::Failed(RunFailure {
                 error: RunError::NoCapacity(lack),
                 also,

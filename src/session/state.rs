@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -54,6 +55,8 @@ pub(super) struct Session {
     pub(super) progress: Progress,
     /// When the first try of a run was started.
     pub(super) first_try: Option<BootTime>,
+    /// How long its budget lasts on the present instance; none without one.
+    pub(super) budget_left: Option<Duration>,
     /// Whether that has begun on the present instance, as far as it is known.
     pub(super) has_begun: bool,
     /// Whether it was frozen when its host was taken: then its next host has it go on.
@@ -96,7 +99,8 @@ impl Session {
         let (drive, subnet) = (drive?, subnet?);
         let speed = Rc::new(Cell::new(options.launch.speed));
         let (name, report) = (drive.name.clone(), drive.report.clone());
-        let mut progress = ProgressPrinter::new(name, report, Rc::clone(&speed));
+        let mut progress =
+            ProgressPrinter::new(name, report, Rc::clone(&speed), drive.cloud.ec2.clone());
         progress.discards = request.options.config.once.discard;
         let (launching, launched) = mpsc::unbounded_channel();
         progress.launching = Some(launching);
@@ -142,6 +146,7 @@ impl Session {
             command: None,
             progress: Progress::default(),
             first_try: None,
+            budget_left: None,
             has_begun: false,
             is_frozen: Cell::new(false),
             is_resumed: false,

@@ -31,7 +31,7 @@ use crate::failure::Failure;
 use crate::host::MountedDrive;
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
-use crate::host::runs::{Attempt, CommandOrder, Limit};
+use crate::host::runs::{Attempt, CommandOrder};
 use crate::opener::{Cost, Drive, Ending, Growth, Interruption, unless_ended};
 use crate::report::harmless;
 use crate::ssh::DedicatedConnection;
@@ -196,10 +196,7 @@ impl Session {
             client.insert(0, '?');
             self.reconciler.hosts().adopt_command(run_client(&id));
         }
-        let limit = limit.map(|limit| Limit {
-            time: self.time_left(limit),
-            notice: self.request.notice(),
-        });
+        let limit = limit.map(|limit| self.limit_of_run(limit));
         let words = &self.request.command;
         let mut variables = vec![
             notice_variable(self.request.notice()),
@@ -246,6 +243,7 @@ impl Session {
         }
         self.join_leader(instance, inside).await?;
         let attempt = self.prepare_try(instance, inside).await?;
+        self.keep_budget(instance, inside, attempt).await?;
         if !(self.is_frozen.replace(false) && attempt == Try::There) {
             self.progress = Progress::default();
         }

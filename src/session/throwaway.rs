@@ -13,7 +13,7 @@ use super::state::Session;
 use crate::attached::in_words;
 use crate::drive::tags::{self, VolumeTags};
 use crate::drive::{Goal, Left, Outcome};
-use crate::ec2::{Instance, Volume};
+use crate::ec2::{Instance, StoragePrices, Volume};
 use crate::failure::{Exit, Failure};
 use crate::opener::{Drive, DriveFacts, Ending, Interruption, can_ask};
 
@@ -56,7 +56,7 @@ impl Session {
         let drive = &self.request.drive;
         self.drive.report.note(&format!(
             "{drive} is as it was: what this session changed is discarded{}",
-            not_gone(left)
+            not_gone(left, self.drive.cloud.ec2.known_storage_prices())
         ));
         ending.code()
     }
@@ -123,8 +123,8 @@ pub(super) fn rule(lease: Duration) -> String {
 pub(super) const STAYS: &str = "a session that saves nothing is not left running: exit ends it";
 
 /// The resources that are there beside the drive's snapshots, for the end of a line.
-fn not_gone(left: Left) -> String {
-    let left = left.without_snapshots().0;
+fn not_gone(left: Left, prices: StoragePrices) -> String {
+    let left = left.without_snapshots().billed(prices);
     let things = left.iter().map(|thing| format!("\n  left: {thing}"));
     things.collect()
 }

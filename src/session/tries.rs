@@ -100,6 +100,7 @@ impl Session {
             self.request.command = order.words;
             self.request.retry = order.retry;
             self.request.results = order.results;
+            self.request.options.launch.budget = order.budget;
         }
         if run.is_some_and(|run| run.is_frozen) {
             self.drive.report.warn(&format!(
@@ -141,6 +142,7 @@ impl Session {
             tries: tries.unwrap_or(0),
             retry: request.retry.clone(),
             limit: Some(limit.as_secs()),
+            budget: request.options.launch.budget,
             along: request.along(),
             results: request.results.clone(),
             notify: request.address().map(|address| Notify {

@@ -10,7 +10,8 @@ use crate::attached::reach_live;
 use crate::attached::runs::list;
 use crate::drive::proof::HUNG;
 use crate::drive::tags::RunState;
-use crate::drive::{Goal, Hosts as _, Left, Outcome};
+use crate::drive::{Billed, Goal, Hosts as _, Outcome};
+use crate::ec2::StoragePrices;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId};
 use crate::opener::{Drive, Ending, Receipt};
@@ -30,7 +31,7 @@ struct Stopped {
     /// How often the drive had been mounted when that was taken.
     generation: Option<u64>,
     /// Snapshots, which are billed.
-    left: Left,
+    left: Vec<Billed>,
     /// Cost of the instances and disks that this has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Receipt>,
@@ -38,7 +39,7 @@ struct Stopped {
 
 impl Stopped {
     /// The drive after this outcome; none if it was not stopped.
-    fn from_outcome(drive: &DriveName, outcome: &Outcome) -> Option<Self> {
+    fn from_outcome(drive: &DriveName, outcome: &Outcome, prices: StoragePrices) -> Option<Self> {
         let (result, newest, left): (_, Option<&(SnapshotId, Generation)>, _) = match outcome {
             Outcome::Saved { snapshot, left } => match snapshot {
                 Some(newest) => ("saved", Some(newest), left),
@@ -51,7 +52,7 @@ impl Stopped {
             result,
             snapshot: newest.map(|(id, _)| id.to_string()),
             generation: newest.map(|(_, generation)| generation.0),
-            left: left.clone(),
+            left: left.billed(prices),
             cost: None,
         })
     }
@@ -184,7 +185,11 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
     let Visit {
         drive, reconciler, ..
     } = &mut visit;
-    let stopped = Stopped::from_outcome(&drive.name, &outcome);
+    let stopped = Stopped::from_outcome(
+        &drive.name,
+        &outcome,
+        drive.cloud.ec2.known_storage_prices(),
+    );
     let code = drive.finish(reconciler, ending, outcome);
     let kept = reconciler.kept_snapshots();
     let cost = drive.receipt(&reconciler.endings(), kept).await;

@@ -92,6 +92,7 @@ fn fill(
     let typed = Options::choose(typed.config.clone(), Config::default());
     let typed = typed.map_err(|error| Failure::new(Exit::Usage, anyhow!(error)))?;
     let notice = typed.launch.notice.unwrap_or_else(|| order.notice());
+    let budget = typed.launch.budget.or(order.budget);
     if let Some(line) = launch {
         let line: LaunchOptions = line.parse().map_err(|error| {
             let error = anyhow::Error::new(error).context("the launch options in its tags");
@@ -102,6 +103,7 @@ fn fill(
         request.options.launch = typed.launch.over(line);
     }
     request.options.launch.notice = Some(notice);
+    request.options.launch.budget = budget;
     request.options.config.spool = Some(Spool::nearest(order.kept));
     let limit = || quantity::limit(&format!("{}s", order.limit?)).ok();
     ordered.max = ordered.max.or_else(limit);

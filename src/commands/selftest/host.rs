@@ -326,6 +326,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
             requirements: Requirements::AtLeast(what.resources()),
             markets: vec![Market::Spot],
             max_price: None,
+            needs_price: false,
             image: run.order.options.launch.ami.clone(),
             arch: what.arch().only(),
             arch_by: ArchBy::Default,

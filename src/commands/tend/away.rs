@@ -14,10 +14,10 @@ use sha2::{Digest as _, Sha256};
 use super::super::{Context, connect, visitor, whole};
 use crate::config::quantity::{LONGEST_RUN, Size};
 use crate::config::{Config, InstanceProfile, Once, Options, Paths, Reach};
-use crate::ec2::{Arch, Speed};
+use crate::ec2::{Arch, Speed, StoragePrices};
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
-use crate::launch::cost::daily_cost;
+use crate::launch::cost::Disks;
 use crate::opener::{Drive, Opening};
 use crate::report::Report;
 use crate::session::{Request, Task, criu_archive};
@@ -133,7 +133,12 @@ pub(super) fn begin(
         }
         Found::Nothing(caller) => caller,
     };
-    let dollars = daily_cost(program.hourly(), SIZE, Speed::default());
+    let disks = Disks {
+        size: SIZE,
+        speed: Speed::default(),
+        prices: StoragePrices::default(),
+    };
+    let dollars = 24.0 * (program.hourly() + disks.hourly_cost_beside_price());
     report.print(&format!(
         "{name} is a {} on demand with {SIZE} GiB, about ${dollars:.2} a day in us-east-1 while runs are \
          wanted",

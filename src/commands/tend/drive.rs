@@ -18,11 +18,8 @@ use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::opener::{Drive, Opening, no_order};
-use crate::session::{self, Again, Named, Request, Task};
+use crate::session::{self, Again, Named, OVERDUE, Request, Task};
 use crate::visit::{self, Visitor};
-
-/// The exit code of a run whose time was over before it ended, as that of a command (timeout(1)).
-const OVERDUE: u8 = 124;
 
 /// How long a run waits until its user is notified.
 const NOTIFIED: SignedDuration = SignedDuration::from_mins(30);

@@ -11,6 +11,7 @@ use crate::drive::pools::{self, Offer};
 use crate::drive::quotas::{Lacking, lacking};
 use crate::ec2::{InstanceType, Market, Quota};
 use crate::failure::Failure;
+use crate::launch::cost::Disks;
 use crate::launch::failure::refused;
 use crate::launch::offers::Offers;
 use crate::launch::terms::terms;
@@ -86,12 +87,12 @@ pub(super) async fn foresee(
     })?;
     let size = drive.facts.largest.unwrap_or(cloud.size);
     let speed = request.options.launch.speed;
-    let offers = Offers::new(
-        &chosen,
-        None,
+    let disks = Disks {
         size,
-        speed.or(settings.speed().unwrap_or_default()),
-    );
+        speed: speed.or(settings.speed().unwrap_or_default()),
+        prices: cloud.ec2.storage_prices().await,
+    };
+    let offers = Offers::new(&chosen, None, disks);
     let (tried, _) = pools::to_try(&chosen.offers, None);
     let preview = Preview {
         drive: name.to_string(),

@@ -46,7 +46,23 @@ pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
         }
     };
     price_on_demand(ec2, &mut chosen.offers).await;
+    if terms.needs_price {
+        demand_prices(terms, &mut chosen.offers)?;
+    }
     Ok(chosen)
+}
+
+/// Leaves the offers whose price is known, or bounded by the terms; there has to be one.
+fn demand_prices(terms: &Terms, offers: &mut Vec<Offer>) -> Result<(), Refused> {
+    let first = offers.first().map(|offer| offer.pool.clone());
+    offers.retain(|offer| {
+        let is_bounded = offer.pool.market == Market::Spot && terms.max_price.is_some();
+        offer.price.is_some() || is_bounded
+    });
+    match first.filter(|_| offers.is_empty()) {
+        Some(first) => Err(Refused::NotPriced(Box::new(first))),
+        None => Ok(()),
+    }
 }
 
 /// Prices the offers on demand that are tried, where the caller may read AWS's price list.

@@ -55,6 +55,7 @@ fn terms(requirements: &str) -> Terms {
         requirements: requirements.parse().unwrap(),
         markets: vec![Market::Spot],
         max_price: None,
+        needs_price: false,
         image: None,
         arch: None,
         arch_by: ArchBy::Drive,
@@ -119,6 +120,7 @@ fn pools_come_in_the_order_of_liking_and_price() {
     };
     let most = |price: &str, requirements: &str| Terms {
         max_price: Some(price.parse().unwrap()),
+        needs_price: false,
         ..either(requirements)
     };
     let table: [(&str, Terms, &[&str]); 9] = [
@@ -224,6 +226,7 @@ fn requirements_that_nothing_meets_are_refused_with_the_reason() {
         (
             Terms {
                 max_price: Some("0.01".parse().unwrap()),
+                needs_price: false,
                 ..terms("t3.medium,m5.large")
             },
             "the cheapest is t3.medium spot in b, at $0.0125 an hour: more than $0.0100",
@@ -246,6 +249,7 @@ fn requirements_that_nothing_meets_are_refused_with_the_reason() {
 fn types_and_pools_that_are_left_out_are_reported() {
     let terms = Terms {
         max_price: Some("0.0145".parse().unwrap()),
+        needs_price: false,
         arch: Some(Arch::X86_64),
         ..terms("m7g.large,t3.medium")
     };
@@ -274,6 +278,7 @@ fn pools_that_are_too_expensive_are_reported_in_one_line() {
     });
     let terms = Terms {
         max_price: Some("0.0260".parse().unwrap()),
+        needs_price: false,
         ..terms("cpus=2")
     };
     let chosen = choose(&terms, &all, Some(&prices())).unwrap();

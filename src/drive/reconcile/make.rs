@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{
-    Arch, Error, Instance, Kind, LaunchOrder, Market, Tags, VolumeOrder, Zone, volume_cents,
-};
+use crate::ec2::{Arch, Error, Instance, Kind, LaunchOrder, Market, Tags, VolumeOrder, Zone};
 use crate::ids::{Generation, random_id};
 
 use super::super::event::Event;
@@ -404,7 +402,7 @@ impl<H: Hosts> Reconciler<H> {
         if blank {
             self.emit(Event::NewDrive {
                 size,
-                cents: volume_cents(size, speed),
+                cost: self.ec2.known_storage_prices().volume(size, speed),
             });
         }
         let who = &self.overlay.who;

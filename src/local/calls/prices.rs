@@ -1,12 +1,12 @@
 //! AWS Price List: what instances cost on demand, and disks.
 //!
 //! Sources: AWS Price List API reference, `GetProducts`; a product's attributes and terms are those of its answers
-//! and of the files that AWS publishes. Prices are those of us-east-1, in each region.
+//! and of the files that AWS publishes. Prices of instances are those of us-east-1, in each region.
 
 use serde_json::{Value, json};
 
 use super::{Answer, Reading};
-use crate::catalog::{TYPES, dollars};
+use crate::catalog::{Storage, TYPES, dollars, storage};
 use crate::wire::{ApiError, Xml};
 
 /// The only service here.
@@ -39,7 +39,7 @@ pub(super) fn products(reading: &Reading<'_>) -> Answer {
     }
     let region = &reading.inner.region;
     let mut found = Vec::new();
-    for (number, product) in (1..).zip(all()) {
+    for (number, product) in (1..).zip(all(&storage(region))) {
         let written = written(number, &product, region);
         let attributes = &written["product"]["attributes"];
         let meets = |filter: &Value| {
@@ -68,7 +68,8 @@ fn invalid(why: &str) -> ApiError {
 }
 
 /// All products: the types, and gp3's storage, operations and throughput, and snapshots.
-fn all() -> Vec<Product> {
+fn all(rates: &Storage) -> Vec<Product> {
+    let usage = |name: &str| format!("{}{name}", rates.prefix);
     let types = TYPES.iter().map(|kind| Product {
         family: "Compute Instance",
         attributes: json!({
@@ -80,32 +81,37 @@ fn all() -> Vec<Product> {
             "marketoption": "OnDemand",
             "licenseModel": "No License required",
             "vcpu": kind.vcpus.to_string(),
-            "usagetype": format!("BoxUsage:{}", kind.name),
+            "usagetype": usage(&format!("BoxUsage:{}", kind.name)),
             "operation": "RunInstances",
         }),
         unit: "Hrs",
         price: kind.on_demand_price(),
     });
-    let of_gp3 = |family, usage: &str, unit, price| Product {
+    let of_gp3 = |family, name: &str, unit, price| Product {
         family,
-        attributes: json!({"volumeApiName": "gp3", "usagetype": usage}),
+        attributes: json!({"volumeApiName": "gp3", "usagetype": usage(name)}),
         unit,
         price,
     };
     let disks = [
-        of_gp3("Storage", "EBS:VolumeUsage.gp3", "GB-Mo", 80_000),
-        of_gp3("System Operation", "EBS:VolumeP-IOPS.gp3", "IOPS-Mo", 5_000),
+        of_gp3("Storage", "EBS:VolumeUsage.gp3", "GB-Mo", rates.gib),
+        of_gp3(
+            "System Operation",
+            "EBS:VolumeP-IOPS.gp3",
+            "IOPS-Mo",
+            rates.operation,
+        ),
         of_gp3(
             "Provisioned Throughput",
             "EBS:VolumeP-Throughput.gp3",
             "GiBps-mo",
-            40_960_000,
+            1024 * rates.mib,
         ),
         Product {
             family: "Storage Snapshot",
-            attributes: json!({"usagetype": "EBS:SnapshotUsage"}),
+            attributes: json!({"usagetype": usage("EBS:SnapshotUsage")}),
             unit: "GB-Mo",
-            price: 50_000,
+            price: rates.snapshot,
         },
     ];
     types.chain(disks).collect()

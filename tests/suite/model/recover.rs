@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use xdrive::ec2::{InstanceState, SnapshotState};
+use xdrive::ec2::{InstanceState, SnapshotState, StoragePrices};
 
 use super::client::{At, Client, End, Rules, Run};
 use super::digest;
@@ -153,7 +153,10 @@ fn judge(world: &World, end: &End) -> End {
             }
         }
         End::Stuck(left) => {
-            let listed: Vec<String> = left.0.iter().map(ToString::to_string).collect();
+            let listed: Vec<String> = {
+                let billed = left.billed(StoragePrices::default());
+                billed.iter().map(ToString::to_string).collect()
+            };
             let is_listed = |id: String| listed.iter().any(|line| line.contains(&id));
             let instances = running.iter().map(|id| format!("i-{id:02x}"));
             let volumes = volumes.iter().map(|id| format!("vol-{id:02x}"));

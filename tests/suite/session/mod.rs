@@ -10,6 +10,7 @@ mod arch;
 mod asleep;
 mod attached;
 mod aws_settings;
+mod budget;
 mod builds;
 mod cheapest;
 mod completions;

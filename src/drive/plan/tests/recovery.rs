@@ -7,7 +7,9 @@ use crate::drive::observed::{
 };
 use crate::drive::plan::Next;
 use crate::drive::stuck::{Head, Why};
-use crate::ec2::{AttachmentState, Check, InstanceState, SnapshotState, StatusChecks, VolumeState};
+use crate::ec2::{
+    AttachmentState, Check, InstanceState, SnapshotState, StatusChecks, StoragePrices, VolumeState,
+};
 use crate::host::{Closed, Mounted};
 
 fn failed(number: u8, of: u8, generation: u64) -> SeenSnapshot {
@@ -371,7 +373,7 @@ fn every_way_of_being_stuck_prints_a_command() {
         ]
     );
     assert_eq!(
-        stuck.left.0[0].to_string(),
+        stuck.left.billed(StoragePrices::default())[0].to_string(),
         "volume vol-1, 8 GiB, about $0.64 a month"
     );
 }

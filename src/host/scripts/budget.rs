@@ -1,0 +1,35 @@
+//! The call by which a host keeps a budget: see `shell/host/budget.py`.
+
+use std::time::Duration;
+
+use super::Host;
+use crate::ec2::Price;
+use crate::host::facts::{Facts, ScriptError};
+use crate::quote::quote;
+
+/// A budget as a host keeps it.
+#[derive(Debug)]
+pub struct BudgetOrder<'a> {
+    /// The session or the run that it is for, over all its hosts.
+    pub id: &'a str,
+    /// How much they may take in all.
+    pub dollars: Price,
+    /// How many US dollars this host takes an hour.
+    pub rate: f64,
+    /// Since when.
+    pub age: Duration,
+}
+
+impl Host {
+    /// Has the host close the drive once this budget is spent. Returns when that is, from now on.
+    pub async fn keep_budget(&self, order: &BudgetOrder<'_>) -> Result<Duration, ScriptError> {
+        const SCRIPT: &str = "budget.py set";
+        let (id, dollars) = (quote(order.id), order.dollars.decimal());
+        let (rate, age) = (order.rate, order.age.as_secs());
+        let output = self
+            .run_python(&format!("{SCRIPT} {id} {dollars} {rate:.6} {age}"))
+            .await?;
+        let left = Facts::read(SCRIPT, &output, &[])?.require("budget")?;
+        Ok(Duration::from_secs(left))
+    }
+}

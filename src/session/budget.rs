@@ -1,0 +1,124 @@
+//! A session's budget, which its hosts keep (`shell/host/budget.py`): dollars become seconds here, by a price that
+//! is known or bounded.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+
+use super::container::ContainerSession;
+use super::state::Session;
+use super::tries::Try;
+use crate::attached::in_words;
+use crate::ec2::{Instance, Market};
+use crate::failure::{Exit, Failure};
+use crate::host::runs::Limit;
+use crate::host::scripts::BudgetOrder;
+use crate::launch::cost::{Disks, dollars};
+use crate::opener::Ending;
+
+/// The exit code of a run whose time or budget is over, as that of timeout(1).
+pub const OVERDUE: u8 = 124;
+
+/// By how much spot's price of now may rise.
+const RISE: f64 = 1.2;
+
+/// The time between the last signal of a run and the end of its host's budget: for its record.
+const SPARE: Duration = Duration::from_secs(15);
+
+impl Session {
+    /// Has the host keep the session's budget, if it has one. An ending if that is spent, or no price is known.
+    pub(super) async fn keep_budget(
+        &mut self,
+        instance: &Instance,
+        inside: &ContainerSession,
+        attempt: Try,
+    ) -> Result<(), Ending> {
+        let Some(budget) = self.request.options.launch.budget else {
+            return Ok(());
+        };
+        if attempt == Try::There {
+            return Ok(());
+        }
+        let rate = self.rate(instance).await.map_err(Ending::Failed)?;
+        let is_new = self.reconciler.has_launched(&instance.id);
+        let age = self
+            .drive
+            .cloud
+            .clock
+            .now()
+            .duration_since(instance.launched);
+        let age = Duration::try_from(age).ok().filter(|_| is_new);
+        let run = self.command.as_ref().map(|id| id.as_str().to_owned());
+        let order = BudgetOrder {
+            id: &run.unwrap_or_else(|| self.reconciler.session().0.clone()),
+            dollars: budget,
+            rate,
+            age: age.unwrap_or_default(),
+        };
+        let left = inside.host.keep_budget(&order).await;
+        let left = left.map_err(|error| Ending::Failed(anyhow::Error::new(error).into()))?;
+        let budget = dollars(budget);
+        if left.is_zero() {
+            let spent = format!("the budget of {budget} is spent");
+            if self.request.limit(self.drive.cloud.clock.now()).is_none() {
+                return Err(Ending::Closed(spent));
+            }
+            self.drive.report.print(&spent);
+            return Err(Ending::Exit(OVERDUE));
+        }
+        self.drive.report.note(&format!(
+            "the budget of {budget} lasts {} from now on, at ${rate:.4} an hour",
+            in_words(left)
+        ));
+        self.budget_left = Some(left);
+        Ok(())
+    }
+
+    /// How many US dollars this instance takes an hour, at most.
+    async fn rate(&self, instance: &Instance) -> Result<f64, Failure> {
+        let (ec2, bid) = (&self.drive.cloud.ec2, self.request.options.launch.max_price);
+        let bid = bid.filter(|_| instance.market == Market::Spot);
+        let (kind, zone, market) = (&instance.instance_type, &instance.zone, instance.market);
+        let hour = if let Some(bid) = bid {
+            Some(bid.dollars())
+        } else {
+            let price = ec2.hourly_price(kind, zone, market).await?;
+            price.map(|price| match market {
+                Market::Spot => price * RISE,
+                Market::OnDemand => price,
+            })
+        };
+        let hour = hour.ok_or_else(|| {
+            let error = anyhow!("the price of {kind} is not known, and so no budget can be kept");
+            Failure::new(Exit::Usage, error)
+        })?;
+        let volume = self.drive.mounted_volume(instance).await?;
+        let disks = Disks {
+            size: volume.map_or(self.drive.cloud.size, |volume| volume.size),
+            speed: self.speed.get(),
+            prices: ec2.storage_prices().await,
+        };
+        Ok(hour + disks.hourly_cost_beside_price())
+    }
+
+    /// The limit of a run that may take `limit`, or as long as its budget lasts.
+    pub(super) fn limit_of_run(&mut self, limit: Duration) -> Limit {
+        let notice = self.request.notice();
+        let time = self.time_left(limit);
+        let budget = self
+            .budget_left
+            .map(|left| left.saturating_sub(notice + SPARE));
+        match budget.filter(|budget| *budget < time) {
+            Some(budget) => Limit {
+                time: budget,
+                notice,
+                by: "--budget",
+            },
+            None => Limit {
+                time,
+                notice,
+                by: "--max",
+            },
+        }
+    }
+}
