@@ -1,9 +1,9 @@
 """The dollars that hosts may take for a session or a run, kept by this host with nobody attached.
 
-    budget.py set ID DOLLARS RATE AGE
+    budget.py set ID CENTS RATE AGE
     budget.py note
 
-`set`: the hosts of ID may take DOLLARS in all, and this one takes RATE of them an hour, since AGE
+`set`: the hosts of ID may take CENTS of US dollars in all, and this one takes RATE dollars an hour, since AGE
 seconds. Prints for how many seconds it may go on as `xdrive: budget=SECONDS`; the watch closes the drive
 then (`presence`). `note` keeps on the drive what this host has taken, for the next one: the watch calls
 it each minute.
@@ -32,11 +32,11 @@ MOST = 1 << 16  # bytes of the notes
 
 def main(verb="", *words):
     if verb == "set" and len(words) == 4:
-        name, dollars, rate, age = words
-        return hold(name, float(dollars), float(rate), float(age))
+        name, cents, rate, age = words
+        return hold(name, int(cents) / 100, float(rate), float(age))
     if verb == "note" and not words:
         return note()
-    sys.exit("usage: budget.py set ID DOLLARS RATE AGE | note")
+    sys.exit("usage: budget.py set ID CENTS RATE AGE | note")
 
 
 def hold(name, dollars, rate, age):

@@ -203,11 +203,8 @@ async fn list(
 /// Lists all resources that carry a drive's tag, drive by drive. A drive of which nothing is billed
 /// is left out: it is what an undone launch leaves behind for a minute.
 pub(crate) async fn entries(cloud: &Cloud) -> Result<Vec<Entry>, Failure> {
-    let (all, storage) = tokio::join!(
-        cloud.ec2.everything_and_backups(),
-        cloud.ec2.storage_prices()
-    );
-    let (all, backups) = all?;
+    let (all, backups) = cloud.ec2.everything_and_backups().await?;
+    let storage = cloud.ec2.storage_prices().await;
     let (instances, volumes, snapshots) = all;
     let ended: BTreeSet<InstanceId> = instances
         .iter()

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::stuck::Thing;
+use super::stuck::{Left, Thing};
 use crate::ec2::{GibiBytes, Speed, StoragePrices};
 
 /// Something that is still billed.
@@ -25,8 +25,15 @@ pub struct Billed {
 }
 
 impl Billed {
+    /// The resources that are left, each with its cost by these prices.
+    #[must_use]
+    pub fn all(left: &Left, prices: StoragePrices) -> Vec<Self> {
+        let billed = left.0.iter().map(|thing| Self::new(thing, prices));
+        billed.collect()
+    }
+
     /// The resource with its cost, by these prices. A speed that was bought is not among it.
-    pub(super) fn new(thing: &Thing, prices: StoragePrices) -> Self {
+    fn new(thing: &Thing, prices: StoragePrices) -> Self {
         let (kind, id, gib, cost) = match thing {
             Thing::Instance(id) => ("instance", id.to_string(), None, None),
             Thing::Volume(id, size) => {

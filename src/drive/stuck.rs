@@ -4,10 +4,9 @@ use std::fmt;
 use std::iter;
 use std::str::FromStr;
 
-use crate::ec2::{GibiBytes, StoragePrices};
+use crate::ec2::GibiBytes;
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId, VolumeId};
 
-use super::billed::Billed;
 use super::observed::Observed;
 use super::overlay::Overlay;
 use super::provenance::Foreign;
@@ -172,13 +171,6 @@ impl Left {
     pub fn without_snapshots(mut self) -> Self {
         self.0.retain(|thing| !matches!(thing, Thing::Snapshot(..)));
         self
-    }
-
-    /// Each of them with its cost, by these prices.
-    #[must_use]
-    pub fn billed(&self, prices: StoragePrices) -> Vec<Billed> {
-        let billed = self.0.iter().map(|thing| Billed::new(thing, prices));
-        billed.collect()
     }
 
     /// Whether an instance is among it, which is billed by the second.

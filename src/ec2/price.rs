@@ -6,18 +6,13 @@ use std::ops::Add;
 use std::str::FromStr;
 use std::sync::Mutex;
 
-use serde::{Deserialize, Serialize};
-
 use super::error::Error;
 
 /// Prices by their types, or why they are not to be had.
 pub(super) type Known = Mutex<BTreeMap<String, Result<Option<Price>, Error>>>;
 
 /// US dollars, of an instance an hour, to the millionth: AWS writes no more digits that matter.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Price(u64);
 
 impl Price {
@@ -37,6 +32,12 @@ impl Price {
     #[must_use]
     pub(super) fn part(self, count: u64, parts: u64) -> Self {
         Self(self.0.saturating_mul(count) / parts)
+    }
+
+    /// So many US cents.
+    #[must_use]
+    pub fn from_cents(cents: u64) -> Self {
+        Self(cents.saturating_mul(10_000))
     }
 
     /// In US cents, rounded.
@@ -81,20 +82,6 @@ impl fmt::Display for Price {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a number of dollars such as 0.05")]
 pub struct NoPrice;
-
-impl TryFrom<String> for Price {
-    type Error = NoPrice;
-
-    fn try_from(decimal: String) -> Result<Self, NoPrice> {
-        decimal.parse()
-    }
-}
-
-impl From<Price> for String {
-    fn from(price: Price) -> Self {
-        price.decimal()
-    }
-}
 
 impl FromStr for Price {
     type Err = NoPrice;

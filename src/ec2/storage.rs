@@ -17,7 +17,7 @@ pub struct StoragePrices {
     pub(super) snapshot: Price,
 }
 
-/// Those of us-east-1.
+/// The prices of us-east-1.
 impl Default for StoragePrices {
     fn default() -> Self {
         Self {

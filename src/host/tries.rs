@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::closing;
 use super::runs::Retry;
-use crate::ec2::Price;
 
 /// The version of the orders that this xdrive writes, and the last that it reads.
 const VERSION: u32 = 1;
@@ -28,9 +27,9 @@ pub struct TriedCommand {
     /// How long it may take, in seconds; none in what an earlier version wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// The dollars that all its hosts may take; none where it has no budget.
+    /// How many US cents all its hosts may take; none where it has no budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Price>,
+    pub budget: Option<u64>,
     /// What it had of the computer that began it.
     #[serde(default)]
     pub along: Along,
@@ -168,7 +167,7 @@ mod tests {
         let order = TriedCommand {
             tries: 1000,
             limit: Some(86400),
-            budget: Some("5.5".parse().unwrap()),
+            budget: Some(550),
             along: Along {
                 variables: vec!["TOKEN".to_owned()],
                 ..Along::default()

@@ -165,7 +165,7 @@ impl Drive {
 
     /// The resources that are still billed, with what they cost.
     pub(crate) fn billed(&self, left: &Left) -> Vec<Billed> {
-        left.billed(self.cloud.ec2.known_storage_prices())
+        Billed::all(left, self.cloud.ec2.known_storage_prices())
     }
 
     /// The failure of a run that was interrupted after the instance ended.

@@ -154,16 +154,20 @@ impl Receipt {
         }
     }
 
-    /// The receipt in lines, with what is kept.
-    pub(crate) fn words(&self) -> String {
+    /// All of it in words, such as `about $0.5312`.
+    pub(crate) fn sum(&self) -> String {
         let known = self.instances.iter().filter_map(|it| it.dollars);
         let known = known.sum::<f64>() + self.address_dollars + self.disks_dollars;
-        let all = match (self.dollars, self.is_most) {
+        match (self.dollars, self.is_most) {
             (Some(all), false) => format!("about {}", in_dollars(all)),
             (Some(all), true) => format!("at most {}", in_dollars(all)),
             (None, _) => format!("{} and what is not known", in_dollars(known)),
-        };
-        let mut words = format!("cost: {all}");
+        }
+    }
+
+    /// The receipt in lines, with what is kept.
+    pub(crate) fn words(&self) -> String {
+        let mut words = format!("cost: {}", self.sum());
         let (kept, prices) = (self.kept, self.prices);
         if let Some(cost) = cost_a_month(kept, prices).filter(|_| !is_reported(kept, prices)) {
             let _ = write!(words, "; kept: {cost} a month");

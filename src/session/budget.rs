@@ -51,7 +51,7 @@ impl Session {
         let run = self.command.as_ref().map(|id| id.as_str().to_owned());
         let order = BudgetOrder {
             id: &run.unwrap_or_else(|| self.reconciler.session().0.clone()),
-            dollars: budget,
+            cents: budget.cents(),
             rate,
             age: age.unwrap_or_default(),
         };

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use super::state::Session;
 use crate::attached::in_words;
 use crate::drive::tags::{self, VolumeTags};
-use crate::drive::{Goal, Left, Outcome};
+use crate::drive::{Billed, Goal, Left, Outcome};
 use crate::ec2::{Instance, StoragePrices, Volume};
 use crate::failure::{Exit, Failure};
 use crate::opener::{Drive, DriveFacts, Ending, Interruption, can_ask};
@@ -124,7 +124,7 @@ pub(super) const STAYS: &str = "a session that saves nothing is not left running
 
 /// The resources that are there beside the drive's snapshots, for the end of a line.
 fn not_gone(left: Left, prices: StoragePrices) -> String {
-    let left = left.without_snapshots().billed(prices);
+    let left = Billed::all(&left.without_snapshots(), prices);
     let things = left.iter().map(|thing| format!("\n  left: {thing}"));
     things.collect()
 }

@@ -17,7 +17,7 @@ use super::state::Session;
 use crate::config::quantity::Spool;
 use crate::drive::tags::{RunState, WantedRun};
 use crate::drive::tend::{OnHost, on_host};
-use crate::ec2::Instance;
+use crate::ec2::{Instance, Price};
 use crate::failure::{Exit, Failure};
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
@@ -100,7 +100,7 @@ impl Session {
             self.request.command = order.words;
             self.request.retry = order.retry;
             self.request.results = order.results;
-            self.request.options.launch.budget = order.budget;
+            self.request.options.launch.budget = order.budget.map(Price::from_cents);
         }
         if run.is_some_and(|run| run.is_frozen) {
             self.drive.report.warn(&format!(
@@ -142,7 +142,7 @@ impl Session {
             tries: tries.unwrap_or(0),
             retry: request.retry.clone(),
             limit: Some(limit.as_secs()),
-            budget: request.options.launch.budget,
+            budget: request.options.launch.budget.map(Price::cents),
             along: request.along(),
             results: request.results.clone(),
             notify: request.address().map(|address| Notify {

@@ -12,7 +12,7 @@ use crate::drive::{Goal, Outcome};
 use crate::ec2::VolumeState;
 use crate::failure::Failure;
 use crate::ids::DriveName;
-use crate::opener::{Drive, Opening, run_failure};
+use crate::opener::{Drive, Opening, Receipt, run_failure};
 
 /// How long a root disk may outlive its terminated instance: EC2 deletes it once the instance has
 /// shut down, which takes a minute or two.
@@ -27,13 +27,21 @@ pub(crate) enum Disposable {
     Worker,
 }
 
-/// Ends and deletes everything of the drive of this `opening`. Returns the ids of what is still billed of it.
+/// The end of a drive of which nothing is kept.
+pub(crate) struct Disposed {
+    /// The ids of what is still billed of it.
+    pub(crate) left: Vec<String>,
+    /// The cost of the instances and disks that this has ended.
+    pub(crate) cost: Option<Receipt>,
+}
+
+/// Ends and deletes everything of the drive of this `opening`.
 pub(crate) async fn end_scratch(
     opening: Opening,
     kind: Disposable,
     cloud: &Cloud,
     visitor: Visitor,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Disposed, Failure> {
     let drive = opening.place.drive.clone();
     let opened = Drive::begin(opening, cloud.clone()).await?;
     let mut visit = Visit::new(opened, visitor, kind == Disposable::Scratch)?;
@@ -46,11 +54,14 @@ pub(crate) async fn end_scratch(
     }
     let deleted = visit.reconciler.delete_scratch().await;
     deleted.map_err(run_failure)?;
+    let kept = visit.reconciler.kept_snapshots();
+    let endings = visit.reconciler.endings();
+    let cost = visit.drive.receipt(&endings, kept).await;
     let began = cloud.clock.boot();
     loop {
         let left = left(&drive, cloud).await?;
         if left.is_empty() || cloud.clock.boot().since(began) > ROOT_DISK_LIFE {
-            return Ok(left);
+            return Ok(Disposed { left, cost });
         }
         tokio::time::sleep(cloud.timing.poll).await;
     }

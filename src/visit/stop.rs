@@ -52,7 +52,7 @@ impl Stopped {
             result,
             snapshot: newest.map(|(id, _)| id.to_string()),
             generation: newest.map(|(_, generation)| generation.0),
-            left: left.billed(prices),
+            left: Billed::all(left, prices),
             cost: None,
         })
     }
@@ -177,6 +177,13 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
         let name = &visit.drive.name;
         let words = format!("{name} has ended: a worker of {leader}, of which nothing is kept");
         visit.drive.report.print(&words);
+        let (endings, kept) = (
+            visit.reconciler.endings(),
+            visit.reconciler.kept_snapshots(),
+        );
+        if let Some(cost) = visit.drive.receipt(&endings, kept).await {
+            visit.drive.report.note(&Text::block(&cost.words()));
+        }
         return ending.code();
     }
     let unfrozen = (manner == Manner::Freeze)

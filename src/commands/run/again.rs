@@ -12,6 +12,7 @@ use super::ordered::Ordered;
 use crate::config::launch::LaunchOptions;
 use crate::config::quantity::{self, Spool};
 use crate::config::{Config, NotifyUrl, Options, Paths, S3Prefix};
+use crate::ec2::Price;
 use crate::failure::{Exit, Failure};
 use crate::quote::join;
 use crate::report::{Report, one_line};
@@ -92,7 +93,7 @@ fn fill(
     let typed = Options::choose(typed.config.clone(), Config::default());
     let typed = typed.map_err(|error| Failure::new(Exit::Usage, anyhow!(error)))?;
     let notice = typed.launch.notice.unwrap_or_else(|| order.notice());
-    let budget = typed.launch.budget.or(order.budget);
+    let budget = typed.launch.budget.or(order.budget.map(Price::from_cents));
     if let Some(line) = launch {
         let line: LaunchOptions = line.parse().map_err(|error| {
             let error = anyhow::Error::new(error).context("the launch options in its tags");

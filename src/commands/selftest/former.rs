@@ -49,7 +49,7 @@ pub(super) async fn clear(run: &mut Run<'_>, owner: &str) {
             visitor,
         )
         .await;
-        let line = match left {
+        let line = match left.map(|ended| ended.left) {
             Ok(left) if left.is_empty() => Finding::ok("earlier runs", format!("{name} is gone")),
             Ok(left) => {
                 let why = format!("of {name} there is still {}", left.join(", "));

@@ -205,6 +205,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         visitor,
     )
     .await;
+    let discarded = discarded.map(|ended| ended.left);
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted();
     match (&ended, examination.answer()) {

@@ -10,16 +10,25 @@ use crate::opener::Opening;
 use crate::report::Report;
 use crate::visit::{self, Disposable, Visitor};
 
-/// Ends a worker. Fails if anything of it is still billed.
-pub(super) async fn end(name: DriveName, cloud: &Cloud, visitor: Visitor) -> Result<(), Failure> {
+/// Ends a worker. Returns what that has cost, in words for the end of a sentence. Fails if anything of it is still
+/// billed.
+pub(super) async fn end(
+    name: DriveName,
+    cloud: &Cloud,
+    visitor: Visitor,
+) -> Result<String, Failure> {
     let opening = Opening {
         is_one_of_many: true,
         shared: cloud.acts_for_another(),
         ..Opening::new(whole(name.clone()))
     };
-    let left = visit::end_scratch(opening, Disposable::Worker, cloud, visitor).await?;
+    let ended = visit::end_scratch(opening, Disposable::Worker, cloud, visitor).await?;
+    let left = ended.left;
     if left.is_empty() {
-        return Ok(());
+        let cost = ended
+            .cost
+            .map(|cost| format!(", and has cost {}", cost.sum()));
+        return Ok(cost.unwrap_or_default());
     }
     let error = anyhow!("of {name} there is still {}", left.join(", "));
     let hint = format!("{} list {name} -v shows it", cloud.command);
@@ -44,7 +53,7 @@ pub(super) async fn end_all(
     for ended in ending.collect::<Vec<_>>() {
         let (name, ended) = ended.await.map_err(anyhow::Error::from)?;
         match ended {
-            Ok(()) => report.print(&format!("{name} has ended")),
+            Ok(cost) => report.print(&format!("{name} has ended{cost}")),
             Err(failure) => {
                 if let Some(before) = failed.replace(failure) {
                     report.print(&before.text());

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::Host;
-use crate::ec2::Price;
 use crate::host::facts::{Facts, ScriptError};
 use crate::quote::quote;
 
@@ -12,8 +11,8 @@ use crate::quote::quote;
 pub struct BudgetOrder<'a> {
     /// The session or the run that it is for, over all its hosts.
     pub id: &'a str,
-    /// How much they may take in all.
-    pub dollars: Price,
+    /// How many US cents they may take in all.
+    pub cents: u64,
     /// How many US dollars this host takes an hour.
     pub rate: f64,
     /// Since when.
@@ -24,10 +23,10 @@ impl Host {
     /// Has the host close the drive once this budget is spent. Returns when that is, from now on.
     pub async fn keep_budget(&self, order: &BudgetOrder<'_>) -> Result<Duration, ScriptError> {
         const SCRIPT: &str = "budget.py set";
-        let (id, dollars) = (quote(order.id), order.dollars.decimal());
+        let (id, cents) = (quote(order.id), order.cents);
         let (rate, age) = (order.rate, order.age.as_secs());
         let output = self
-            .run_python(&format!("{SCRIPT} {id} {dollars} {rate:.6} {age}"))
+            .run_python(&format!("{SCRIPT} {id} {cents} {rate:.6} {age}"))
             .await?;
         let left = Facts::read(SCRIPT, &output, &[])?.require("budget")?;
         Ok(Duration::from_secs(left))

@@ -97,6 +97,14 @@ impl Service {
         }
     }
 
+    /// The region in a credential scope: the price list of all regions is in one.
+    pub(super) fn signing_region(self, own: &str) -> &str {
+        match self {
+            Self::Prices => "us-east-1",
+            _ => own,
+        }
+    }
+
     fn version(self) -> &'static str {
         match self {
             Self::Ec2 => "2016-11-15",

@@ -67,7 +67,7 @@ impl Responder<'_> {
     ) -> Result<(C, Question), ApiError> {
         let signer = Signer {
             key: self.key,
-            region: self.region,
+            region: service.signing_region(self.region),
             service: service.signing_name(),
         };
         let session = signature::verify(request, signer, self.now)

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
+use xdrive::drive::Billed;
 use xdrive::ec2::{InstanceState, SnapshotState, StoragePrices};
 
 use super::client::{At, Client, End, Rules, Run};
@@ -154,7 +155,7 @@ fn judge(world: &World, end: &End) -> End {
         }
         End::Stuck(left) => {
             let listed: Vec<String> = {
-                let billed = left.billed(StoragePrices::default());
+                let billed = Billed::all(left, StoragePrices::default());
                 billed.iter().map(ToString::to_string).collect()
             };
             let is_listed = |id: String| listed.iter().any(|line| line.contains(&id));

@@ -1,6 +1,7 @@
 //! The table of unusual states, row by row.
 
 use super::fixtures::*;
+use crate::drive::Billed;
 use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{
     Observed, Refusal, SeenChecks, SeenInstance, SeenSnapshot, SeenVolume,
@@ -373,7 +374,7 @@ fn every_way_of_being_stuck_prints_a_command() {
         ]
     );
     assert_eq!(
-        stuck.left.billed(StoragePrices::default())[0].to_string(),
+        Billed::all(&stuck.left, StoragePrices::default())[0].to_string(),
         "volume vol-1, 8 GiB, about $0.64 a month"
     );
 }
