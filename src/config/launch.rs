@@ -28,6 +28,17 @@ pub enum Fallback {
     None,
 }
 
+/// The order in which spot pools are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preference {
+    /// The cheapest first.
+    Price,
+    /// The zone first that AWS scores best, for one of the types that would be tried by price; of zones
+    /// with one score, the cheapest. None that costs more than on demand.
+    Lasting,
+}
+
 /// The architecture that a launch must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 pub enum ArchChoice {
@@ -127,6 +138,8 @@ pub struct LaunchOptions {
     pub fallback: Option<Fallback>,
     /// The highest price for spot, an hour.
     pub max_price: Option<Price>,
+    /// The order in which spot pools are tried.
+    pub prefer: Option<Preference>,
     /// Whether only the free tier's types are launched, on demand unless a market is named.
     pub is_free: bool,
     /// The machine image, if not the public one of the type.
@@ -186,6 +199,7 @@ impl Display for LaunchOptions {
             ("market", self.market.map(|it| it.as_str().to_owned())),
             ("fallback", self.fallback.as_ref().map(name)),
             ("max_price", self.max_price.map(Price::decimal)),
+            ("prefer", self.prefer.as_ref().map(name)),
             ("free", word(self.is_free.then_some(true))),
             ("ami", self.ami.clone()),
             ("leave_zone", word(self.leave_zone.then_some(true))),
@@ -259,6 +273,7 @@ impl LaunchOptions {
             market: self.market.or(other.market),
             fallback: self.fallback.or(other.fallback),
             max_price: self.max_price.or(other.max_price),
+            prefer: self.prefer.or(other.prefer),
             is_free,
             ami: self.ami.or(other.ami),
             leave_zone: self.leave_zone || other.leave_zone,
@@ -281,6 +296,7 @@ impl LaunchOptions {
             "market" => self.market = read(key, market(value))?,
             "fallback" => self.fallback = read(key, Fallback::from_str(value, false))?,
             "max_price" => self.max_price = read(key, quantity::max_price(value))?,
+            "prefer" => self.prefer = read(key, Preference::from_str(value, false))?,
             "free" => self.is_free = read(key, value.parse())?.unwrap_or_default(),
             "ami" => self.ami = read(key, value.parse())?.map(|it: Ami| it.0),
             "leave_zone" => self.leave_zone = read(key, value.parse())?.unwrap_or_default(),
@@ -319,180 +335,4 @@ fn market(text: &str) -> Result<Market, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::option::of;
-    use proptest::prelude::*;
-    use proptest::sample::{select, subsequence};
-
-    use super::*;
-
-    fn requirements() -> impl Strategy<Value = Requirements> {
-        let types = vec![
-            "t3.micro",
-            "m5.large",
-            "g4dn.xlarge",
-            "u-6tb1.metal",
-            "c7gn.16xlarge",
-        ];
-        let types = subsequence(types, 1..=5).prop_shuffle();
-        let resources = (0..=64_u32, 0..=64_u32, 0..=8_u32);
-        prop_oneof![
-            types.prop_map(|types| Requirements::types(&types).unwrap()),
-            resources
-                .prop_map(|(cpus, memory, gpus)| Resources { cpus, memory, gpus })
-                .prop_filter("something", |it| *it != Resources::default())
-                .prop_map(Requirements::AtLeast),
-        ]
-    }
-
-    fn speed() -> impl Strategy<Value = Speed> {
-        let parts = (
-            of(3_000..=80_000_u32),
-            of(125..=2_000_u32),
-            of(100..=300_u32),
-        );
-        parts.prop_map(|(iops, throughput, warm)| Speed {
-            iops,
-            throughput,
-            warm,
-        })
-    }
-
-    /// Times of whole milliseconds within seconds.
-    fn time(seconds: std::ops::Range<u64>) -> impl Strategy<Value = Duration> {
-        let milliseconds = prop_oneof![3 => Just(0), 1 => 0..1_000_u64];
-        (seconds, milliseconds)
-            .prop_map(|(seconds, more)| Duration::from_millis(seconds * 1_000 + more))
-    }
-
-    fn options() -> impl Strategy<Value = LaunchOptions> {
-        let architectures = vec![ArchChoice::X86_64, ArchChoice::Arm64, ArchChoice::Any];
-        let markets = vec![Market::Spot, Market::OnDemand];
-        let price = (1..=1_000_000_000_u64).prop_map(|it| {
-            format!("{}.{:06}", it / 1_000_000, it % 1_000_000)
-                .parse()
-                .unwrap()
-        });
-        let ami = prop_oneof!["ami-[0-9a-f]{8,17}", "resolve:ssm:/[!-~]{1,40}"];
-        let profile = prop_oneof![
-            "[a-zA-Z0-9_+=,.@-]{1,60}",
-            "arn:aws:iam::111122223333:instance-profile/[a-z/]{0,20}[a-z]"
-        ];
-        let machine = (
-            of(requirements()),
-            of(select(architectures)),
-            of(ami),
-            of(profile),
-        );
-        let terms = (
-            of(select(markets)),
-            of(select(vec![Fallback::OnDemand, Fallback::None])),
-            of(price),
-            any::<bool>(),
-            any::<bool>(),
-            of("subnet-[0-9a-f]{8,17}"),
-        );
-        let drive = (
-            of(1..=65_536_u32),
-            speed(),
-            of(time(10..60)),
-            of(time(15..604_800)),
-            of(any::<bool>()),
-            of(1..=16_u32),
-        );
-        (machine, terms, drive).prop_map(|(machine, terms, drive)| {
-            let (requirements, arch, ami, instance_profile) = machine;
-            let (market, fallback, max_price, is_free, leave_zone, subnet) = terms;
-            let (size, speed, notice, checkpoint, freezes, slices) = drive;
-            LaunchOptions {
-                requirements,
-                arch,
-                market,
-                fallback,
-                max_price,
-                is_free,
-                ami,
-                leave_zone,
-                subnet: subnet.map(|it| it.parse().unwrap()),
-                instance_profile,
-                size,
-                speed,
-                notice,
-                checkpoint,
-                freezes,
-                slices,
-            }
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn launch_options_on_a_line_are_read_as_they_were_written(options in options()) {
-            let line = options.to_string();
-            let length = line.chars().count();
-            prop_assert!(!line.contains('\n'), "{line}");
-            if length <= LONGEST_LINE {
-                prop_assert_eq!(line.parse(), Ok(options), "{}", line);
-            } else {
-                prop_assert_eq!(line.parse::<LaunchOptions>(), Err(InvalidLine::TooLong(length)));
-            }
-        }
-
-        #[test]
-        fn launch_options_that_were_read_mean_the_same_when_written(options in options(), cut in 0..16_usize) {
-            let line = options.to_string();
-            let words: Vec<&str> = line.split(' ').take(cut).collect();
-            let mut words: Vec<&str> = words.into_iter().rev().collect();
-            words.truncate(6);
-            if let Ok(read) = words.join("  ").parse::<LaunchOptions>() {
-                prop_assert_eq!(read.to_string().parse(), Ok(read));
-            }
-        }
-
-        #[test]
-        fn no_line_panics(line in "((type|size|arch|notice|max_price|free|cpus)=[ -~]{0,9} ?){0,5}") {
-            if let Ok(read) = line.parse::<LaunchOptions>() {
-                prop_assert_eq!(read.to_string().parse(), Ok(read));
-            }
-        }
-    }
-
-    #[test]
-    fn a_line_that_is_none_says_why() {
-        let why = |line: &str| line.parse::<LaunchOptions>().unwrap_err().to_string();
-        assert_eq!(why("speed=1"), "\"speed\" is no launch option");
-        assert_eq!(why("free"), "\"free\" is no launch option");
-        assert_eq!(why("size=9 size=9"), "size is there twice");
-        assert_eq!(why("size=0").split_once(": ").unwrap().0, "size");
-        assert_eq!(
-            why("market=cheap"),
-            "market: \"cheap\" is neither spot nor on-demand"
-        );
-        assert_eq!(
-            why(&"x".repeat(257)),
-            "it has 257 characters, and 256 are the most"
-        );
-        assert_eq!("".parse(), Ok(LaunchOptions::default()));
-        let line = "type=cpus=4,gpus=1 arch=any market=spot notice=45s checkpoint=30m";
-        assert_eq!(line.parse::<LaunchOptions>().unwrap().to_string(), line);
-    }
-
-    #[test]
-    fn options_lie_over_others_as_flags_over_the_configuration() {
-        let over = |these: &str, others: &str| {
-            let read = |line: &str| line.parse::<LaunchOptions>().unwrap();
-            read(these).over(read(others)).to_string()
-        };
-        let other =
-            "type=m5.large market=spot max_price=0.500000 leave_zone=true iops=4000 notice=7s";
-        assert_eq!(over("", other), other);
-        assert_eq!(over(other, "type=c5.large notice=9s"), other);
-        assert_eq!(
-            over("type=cpus=2 market=on-demand throughput=200", other),
-            "type=cpus=2 market=on-demand max_price=0.500000 leave_zone=true throughput=200 iops=4000 \
-             notice=7s"
-        );
-        assert_eq!(over("free=true", "type=m5.large"), "free=true");
-        assert_eq!(over("type=m5.large", "free=true"), "type=m5.large");
-    }
-}
+mod tests;

@@ -91,6 +91,7 @@ impl Options {
                 market: market.or(is_free.then_some(Market::OnDemand)),
                 fallback: config.fallback,
                 max_price: config.max_price.map(|it| it.0),
+                prefer: config.prefer,
                 is_free,
                 ami: config.ami.clone().map(|it| it.0),
                 leave_zone: config.leave_zone,

@@ -35,6 +35,7 @@ use super::endpoints::Endpoints;
 use super::https::Https;
 use super::owner::owner_of;
 use super::price::Known;
+use super::scores::KnownScores;
 use super::source::Source;
 use super::trace::Trace;
 use crate::clock::Clock;
@@ -91,6 +92,7 @@ pub struct Ec2 {
     /// AWS Price List's endpoint, likewise.
     pub(super) prices_at: Option<String>,
     pub(super) on_demand: Arc<Known>,
+    pub(super) scores: Arc<KnownScores>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -217,6 +219,7 @@ impl Ec2 {
             fis_at: at("FIS"),
             prices_at: at("PRICING"),
             on_demand: Arc::default(),
+            scores: Arc::default(),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
             source: None,

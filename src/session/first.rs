@@ -70,7 +70,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::drive::pools::{ArchBy, Resources};
+    use crate::drive::pools::{ArchBy, Resources, Scores};
 
     #[test]
     fn the_explanation_is_four_lines_that_fit_a_terminal() {
@@ -82,6 +82,7 @@ mod tests {
             arch: None,
             arch_by: ArchBy::Default,
             like: None,
+            scores: Scores::Unasked,
             is_free: false,
         };
         let explanation = |session, command| {

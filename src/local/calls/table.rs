@@ -243,6 +243,17 @@ pub(super) const CALLS: &[Call] = &[
             + PAGES
     ),
     call!(
+        "GetSpotPlacementScores",
+        Run::Read(spot::scores),
+        [
+            "InstanceType.#",
+            "TargetCapacity!",
+            "TargetCapacityUnitType",
+            "SingleAvailabilityZone",
+            "RegionName.#",
+        ] + PAGES
+    ),
+    call!(
         "DescribeSpotInstanceRequests",
         Run::Read(spot::requests),
         ["SpotInstanceRequestId.#"] + FILTERS + PAGES

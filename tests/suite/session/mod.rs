@@ -36,6 +36,7 @@ mod ingress;
 mod joining;
 mod json;
 mod killed;
+mod lasting;
 mod launching;
 mod leaving;
 mod left_running;
