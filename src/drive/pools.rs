@@ -234,13 +234,12 @@ impl Offer {
     #[must_use]
     pub fn price_words(&self) -> String {
         let known = self.price.map(|price| format!("{price} an hour"));
-        let mut words = known.unwrap_or_else(|| "price not known".to_owned());
+        let known = known.unwrap_or_else(|| "price not known".to_owned());
         match self.score {
-            Score::Unasked => {}
-            Score::Unknown => words.push_str(", score not known"),
-            Score::Of(score) => words.push_str(&format!(", score {score} of {BEST_SCORE}")),
+            Score::Unasked => known,
+            Score::Unknown => format!("{known}, score not known"),
+            Score::Of(score) => format!("{known}, score {score} of {BEST_SCORE}"),
         }
-        words
     }
 }
 
