@@ -14,9 +14,9 @@ use crate::access::ingress::subnets;
 use crate::cloud::{Cloud, Place, Which, folder};
 use crate::config::{Config, Paths};
 use crate::drive::observed::DEVICE;
-use crate::drive::pools::{self, ArchBy, Requirements, Resources, Terms, image_of};
+use crate::drive::pools::{self, ArchBy, Requirements, Resources, Scores, Terms, image_of};
 use crate::drive::{HostError, tags};
-use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, PRICES, Right, SHARES};
+use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, PRICES, Right, SCORES, SHARES};
 use crate::ec2::{
     DryRun, DryRunTargets, Ec2, Kind, Market, Partition, Quota, SPOT_ROLE, SnapshotState, Tags,
 };
@@ -266,10 +266,12 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Check {
     }
 }
 
-/// Whether every session needs a right for the call. Reading quotas and prices is optional, and has checks of its own.
+/// Whether every session needs a right for the call. Reading quotas, prices and scores is optional; quotas and
+/// prices have checks of their own.
 fn is_needed(call: &Call) -> bool {
     call.right != Right::Free
         && !matches!(call.service, "servicequotas" | PRICES | SHARES)
+        && call.name != SCORES
         && !OF_ADDRESSES.contains(&call.name)
 }
 
@@ -360,6 +362,7 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
         arch: Some(cloud.arch),
         arch_by: ArchBy::Default,
         like: None,
+        scores: Scores::Unasked,
         is_free: false,
     };
     // The type that a connect would launch: a policy may depend on it.

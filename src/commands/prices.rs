@@ -18,8 +18,9 @@ use serde::Serialize;
 
 use super::Context;
 use crate::cloud::Cloud;
+use crate::config::launch::Preference;
 use crate::config::{self, Config};
-use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
+use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Scores, Terms};
 use crate::drive::tags::{self, Settings};
 use crate::ec2::{Arch, InstanceType, Market, Ownership};
 use crate::failure::{Exit, Failure};
@@ -46,6 +47,11 @@ struct Row {
     /// Price on demand, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_demand_dollars_an_hour: Option<f64>,
+    /// AWS's spot placement score of the zone, for one instance of any of the types that are listed with it:
+    /// from 1, unlikely to be had, to 10; where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 1, max = 10)))]
+    placement_score: Option<u8>,
     /// With --days or --svg: the prices of that time in US dollars an hour, if EC2 knows one.
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<History>,
@@ -60,6 +66,14 @@ pub struct Args {
     /// drives, else those with 2 CPUs and 4 GiB].
     #[arg(value_name = "TYPE", value_parser = config::launch::types)]
     pub types: Vec<String>,
+
+    /// What comes first: the best price, or what lasts, by AWS's spot placement scores.
+    ///
+    /// A score is of a zone, for one instance of any of the types in the list: from 1 to 10, which very likely
+    /// has it. It is no promise. For fewer than three types there is none [default: the configuration's, else
+    /// price].
+    #[arg(long, value_name = "WHAT")]
+    pub prefer: Option<Preference>,
 
     /// What they cost over so many days until now.
     ///
@@ -101,9 +115,13 @@ async fn prices(cloud: &Cloud, args: &Args, config: &Config) -> Result<(), Failu
         let named = Requirements::types(types).map_err(|error| Failure::new(Exit::Usage, error))?;
         vec![(named, None)]
     };
+    let scores = match args.prefer.or(config.prefer) {
+        Some(Preference::Lasting) => Scores::Preferred,
+        Some(Preference::Price) | None => Scores::Shown,
+    };
     let mut rows: Vec<Row> = Vec::new();
     for (requirements, arch) in wanted {
-        for row in rows_of(cloud, requirements, arch, config.free).await? {
+        for row in rows_of(cloud, requirements, arch, (config.free, scores)).await? {
             let is_there = |known: &Row| known.kind == row.kind && known.zone == row.zone;
             if !rows.iter().any(is_there) {
                 rows.push(row);
@@ -273,7 +291,7 @@ async fn rows_of(
     cloud: &Cloud,
     requirements: Requirements,
     arch: Option<Arch>,
-    is_free: bool,
+    (is_free, scores): (bool, Scores),
 ) -> Result<Vec<Row>, Failure> {
     let is_need = matches!(requirements, Requirements::AtLeast(_));
     let terms = Terms {
@@ -286,6 +304,7 @@ async fn rows_of(
         arch_by: ArchBy::Default,
         like: None,
         is_free: is_free && is_need,
+        scores,
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {
         Ok(chosen) => chosen,
@@ -315,6 +334,7 @@ async fn rows_of(
                 zone: zone.to_string(),
                 spot_dollars_an_hour: price.dollars(),
                 on_demand_dollars_an_hour: None,
+                placement_score: offer.score.known(),
                 history: None,
                 shown: price.to_string(),
             });
@@ -336,14 +356,14 @@ fn table(rows: &[Row]) -> String {
         widest(|row| row.zone.len()),
     );
     let mut text = format!(
-        "{:types$}  {:6}  CPUs  {:>8}  GPUs  {:zones$}  spot, an hour  on demand\n",
+        "{:types$}  {:6}  CPUs  {:>8}  GPUs  {:zones$}  spot, an hour  on demand  score\n",
         "type", "arch", "memory", "zone"
     );
     for row in rows {
         let kind = &row.kind;
         let _ = writeln!(
             text,
-            "{:types$}  {:6}  {:>4}  {:>4} GiB  {:>4}  {:zones$}  {:<13}  {}",
+            "{:types$}  {:6}  {:>4}  {:>4} GiB  {:>4}  {:zones$}  {:<13}  {:<9}  {:>5}",
             kind.name,
             kind.arch,
             kind.cpus,
@@ -352,7 +372,9 @@ fn table(rows: &[Row]) -> String {
             row.zone,
             row.shown,
             row.on_demand_dollars_an_hour
-                .map_or_else(|| "?".to_owned(), |price| format!("${price:.4}"))
+                .map_or_else(|| "?".to_owned(), |price| format!("${price:.4}")),
+            row.placement_score
+                .map_or_else(|| "?".to_owned(), |score| score.to_string())
         );
     }
     text

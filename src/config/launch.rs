@@ -28,6 +28,17 @@ pub enum Fallback {
     None,
 }
 
+/// The order in which spot pools are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preference {
+    /// The cheapest first.
+    Price,
+    /// The zone first that AWS scores best, for one of the types that would be tried by price; of zones
+    /// with one score, the cheapest. None that costs more than on demand.
+    Lasting,
+}
+
 /// The architecture that a launch must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 pub enum ArchChoice {
@@ -129,6 +140,8 @@ pub struct LaunchOptions {
     pub max_price: Option<Price>,
     /// The most that all hosts of the session or run may take.
     pub budget: Option<Price>,
+    /// The order in which spot pools are tried.
+    pub prefer: Option<Preference>,
     /// Whether only the free tier's types are launched, on demand unless a market is named.
     pub is_free: bool,
     /// The machine image, if not the public one of the type.
@@ -189,6 +202,7 @@ impl Display for LaunchOptions {
             ("fallback", self.fallback.as_ref().map(name)),
             ("max_price", self.max_price.map(Price::decimal)),
             ("budget", self.budget.map(Price::decimal)),
+            ("prefer", self.prefer.as_ref().map(name)),
             ("free", word(self.is_free.then_some(true))),
             ("ami", self.ami.clone()),
             ("leave_zone", word(self.leave_zone.then_some(true))),
@@ -263,6 +277,7 @@ impl LaunchOptions {
             fallback: self.fallback.or(other.fallback),
             max_price: self.max_price.or(other.max_price),
             budget: self.budget.or(other.budget),
+            prefer: self.prefer.or(other.prefer),
             is_free,
             ami: self.ami.or(other.ami),
             leave_zone: self.leave_zone || other.leave_zone,
@@ -286,6 +301,7 @@ impl LaunchOptions {
             "fallback" => self.fallback = read(key, Fallback::from_str(value, false))?,
             "max_price" => self.max_price = read(key, quantity::max_price(value))?,
             "budget" => self.budget = read(key, quantity::positive_budget(value))?,
+            "prefer" => self.prefer = read(key, Preference::from_str(value, false))?,
             "free" => self.is_free = read(key, value.parse())?.unwrap_or_default(),
             "ami" => self.ami = read(key, value.parse())?.map(|it: Ami| it.0),
             "leave_zone" => self.leave_zone = read(key, value.parse())?.unwrap_or_default(),

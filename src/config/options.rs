@@ -92,6 +92,7 @@ impl Options {
                 fallback: config.fallback,
                 max_price: config.max_price.map(|it| it.0),
                 budget: config.once.budget.map(|it| it.0),
+                prefer: config.prefer,
                 is_free,
                 ami: config.ami.clone().map(|it| it.0),
                 leave_zone: config.leave_zone,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::cloud::CloudName;
 use super::forward::{self, Forwarding};
 use super::iam::InstanceProfile;
-use super::launch::{self, Ami, ArchChoice, Fallback};
+use super::launch::{self, Ami, ArchChoice, Fallback, Preference};
 use super::once::Once;
 use super::quantity::{
     Checkpoint, Cpus, Ending, Gpus, Iops, Lease, MaxPrice, Memory, Port, Size, Slices, Spool,
@@ -103,6 +103,14 @@ pub struct Config {
     /// Such as 0.05 [default: the on-demand price].
     #[arg(long, value_name = "DOLLARS", hide_short_help = true, help_heading = LAUNCH)]
     pub max_price: Option<MaxPrice>,
+
+    /// Which spot instance to take: that of the best price, or what lasts.
+    ///
+    /// `lasting` tries the zone first that AWS's spot placement score says most likely has capacity,
+    /// though another is cheaper; nothing that costs more than on demand, or than --max-price. It takes
+    /// three types that meet what is asked for: of fewer there is no score [default: price].
+    #[arg(long, value_name = "WHAT", hide_short_help = true, help_heading = LAUNCH)]
+    pub prefer: Option<Preference>,
 
     /// Tag all that is made, such as CostCenter=42; repeatable.
     ///

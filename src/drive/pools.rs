@@ -3,20 +3,24 @@
 //! A pool is a type in a zone in a market. [`choose`] is pure; [`look`] makes the two calls that it
 //! needs. Spot pools come in the order of their current price, on-demand ones in the same order
 //! (EC2's API knows no on-demand price, and AWS's list has each for a call; where spot is cheap, machines are idle). Several named
-//! types come in the order of preference first. What is left out is reported ([`LeftOut`]).
+//! types come in the order of preference first. What is left out is reported ([`LeftOut`]). Where what
+//! lasts is preferred, AWS's placement scores come before the price ([`lasting`]).
 //!
 //! A drive has an architecture from its first launch on: the programs on it do not run on the other
 //! one, so only that is chosen for it. A new drive gets that of its image or the requested one,
 //! else [`Arch::X86_64`], as most images and nearly all GPU types have.
 
 mod choose;
+mod lasting;
 mod look;
 mod requirements;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::ec2::{self, Arch, Instance, InstanceType, Market, Price, Zone};
+use crate::ec2::{
+    self, Arch, BEST_SCORE, FEWEST_SCORED, Instance, InstanceType, Market, Price, Zone,
+};
 
 pub use choose::choose;
 pub use look::look;
@@ -123,6 +127,20 @@ pub struct Terms {
     pub is_free: bool,
     /// The host of a frozen program, which goes on where another one is like it: that comes first.
     pub like: Option<Like>,
+    /// Whether spot placement scores are asked for, and decide.
+    pub scores: Scores,
+}
+
+/// The use of AWS's spot placement scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scores {
+    /// They are not asked for.
+    #[default]
+    Unasked,
+    /// They are asked for and shown; prices decide.
+    Shown,
+    /// They decide before prices do.
+    Preferred,
 }
 
 /// The host of a frozen program, as far as it decides where that goes on.
@@ -186,14 +204,44 @@ pub struct Offer {
     pub kind: InstanceType,
     /// The price there, as spot now or on demand; none where it is not known.
     pub price: Option<Price>,
+    /// The spot placement score of its zone.
+    pub score: Score,
+}
+
+/// AWS's spot placement score of an offer's zone, for the types that are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Score {
+    /// It was not asked for.
+    #[default]
+    Unasked,
+    /// It is not to be had.
+    Unknown,
+    /// From 1, unlikely to have capacity, to 10.
+    Of(u8),
+}
+
+impl Score {
+    /// The number, if it is known.
+    #[must_use]
+    pub fn known(self) -> Option<u8> {
+        match self {
+            Self::Of(score) => Some(score),
+            Self::Unasked | Self::Unknown => None,
+        }
+    }
 }
 
 impl Offer {
-    /// The price in words.
+    /// The price in words, and the score if it was asked for.
     #[must_use]
     pub fn price_words(&self) -> String {
         let known = self.price.map(|price| format!("{price} an hour"));
-        known.unwrap_or_else(|| "price not known".to_owned())
+        let known = known.unwrap_or_else(|| "price not known".to_owned());
+        match self.score {
+            Score::Unasked => known,
+            Score::Unknown => format!("{known}, score not known"),
+            Score::Of(score) => format!("{known}, score {score} of {BEST_SCORE}"),
+        }
     }
 }
 
@@ -248,6 +296,10 @@ pub enum LeftOut {
     },
     /// Prices could not be read, so zones are left to EC2.
     Prices(ec2::Error),
+    /// Spot placement scores could not be read.
+    Scores(ec2::Error),
+    /// There are only so many types, and of so few AWS's scores are always low.
+    TooFewToScore(usize),
 }
 
 impl fmt::Display for LeftOut {
@@ -284,6 +336,13 @@ impl fmt::Display for LeftOut {
             Self::Prices(error) => write!(
                 f,
                 "spot prices could not be asked for, EC2 chooses the zone: {error}"
+            ),
+            Self::Scores(error) => write!(f, "spot placement scores are not known: {error}"),
+            Self::TooFewToScore(types) => write!(
+                f,
+                "spot placement scores are not known: AWS scores {FEWEST_SCORED} types or more \
+                 together, and here {} {types}",
+                if *types == 1 { "is" } else { "are" }
             ),
         }
     }

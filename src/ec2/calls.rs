@@ -76,6 +76,9 @@ pub const SHARES: &str = "elasticfilesystem";
 /// AWS Price List's name in IAM. Where its right is missing, prices on demand are not known.
 pub const PRICES: &str = "pricing";
 
+/// The call for spot placement scores. Where its right is missing, they are not known.
+pub const SCORES: &str = "GetSpotPlacementScores";
+
 /// The kind of a security group, as ARNs have it.
 const GROUP: &str = "security-group";
 
@@ -223,6 +226,7 @@ pub const CALLS: &[Call] = &[
         service: "ebs",
         ..on_own("GetSnapshotBlock", &["snapshot"])
     },
+    read(SCORES),
     Call {
         service: "ebs",
         ..on_own("ListChangedBlocks", &["snapshot"])

@@ -35,6 +35,7 @@ use super::endpoints::Endpoints;
 use super::https::Https;
 use super::owner::owner_of;
 use super::price::Known;
+use super::scores::KnownScores;
 use super::source::Source;
 use super::storage::StoragePrices;
 use super::trace::Trace;
@@ -94,6 +95,7 @@ pub struct Ec2 {
     pub(super) on_demand: Arc<Known>,
     /// The prices of storage, once they were asked for; none where they are not to be had.
     pub(super) storage: Arc<tokio::sync::OnceCell<Option<StoragePrices>>>,
+    pub(super) scores: Arc<KnownScores>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,
@@ -221,6 +223,7 @@ impl Ec2 {
             prices_at: at("PRICING"),
             on_demand: Arc::default(),
             storage: Arc::default(),
+            scores: Arc::default(),
             sts: aws_sdk_sts::Client::from_conf(sts.build()),
             clock,
             source: None,

@@ -30,6 +30,8 @@ pub struct SpotPrice {
     pub instance_type: String,
     /// The zone.
     pub zone: Zone,
+    /// The zone's id, the same in every account, such as `use1-az1`; none if EC2 does not say it.
+    pub zone_id: Option<String>,
     /// The price, an hour.
     pub price: Price,
 }
@@ -124,6 +126,7 @@ fn read(answer: &Answer) -> Result<PriceChange, String> {
     let to = SpotPrice {
         instance_type: instance_type.as_str().to_owned(),
         zone: Zone(zone.to_owned()),
+        zone_id: answer.availability_zone_id().map(str::to_owned),
         price: price.parse().map_err(|_| format!("a price of {price:?}"))?,
     };
     let since = answer.timestamp().map_or(0, DateTime::secs);

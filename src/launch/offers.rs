@@ -41,6 +41,11 @@ pub(crate) struct Tried {
     zone: Option<String>,
     /// Price an hour in US dollars, of spot that of now; null where it is not known.
     dollars_an_hour: Option<f64>,
+    /// AWS's spot placement score of the zone for the types that are tried, from 1 to 10; where it was asked for
+    /// and is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 1, max = 10)))]
+    placement_score: Option<u8>,
     /// Machine image: an AMI's id, or a parameter that EC2 resolves.
     image: String,
     #[serde(skip)]
@@ -56,6 +61,7 @@ impl Offers {
             market: offer.pool.market.as_str(),
             zone: zone.or(offer.pool.zone.as_ref()).map(ToString::to_string),
             dollars_an_hour: offer.price.map(Price::dollars),
+            placement_score: offer.score.known(),
             image: offer.pool.image.clone(),
             row: row(offer, zone),
         });

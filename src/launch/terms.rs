@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use super::image;
 use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
-use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
-use crate::drive::pools::{ArchBy, Requirements, Resources, Terms};
+use crate::config::launch::{ArchChoice, Fallback, LaunchOptions, Preference};
+use crate::drive::pools::{ArchBy, Requirements, Resources, Scores, Terms};
 use crate::drive::tags::Settings;
 use crate::ec2::{Arch, Market};
 use crate::failure::{Exit, Failure};
@@ -62,6 +62,7 @@ pub(crate) fn terms(
         arch,
         arch_by,
         like: None,
+        scores: scores(options.launch.prefer),
     })
 }
 
@@ -133,6 +134,14 @@ fn check_image(image: Option<&str>, own: Arch, drive: &str) -> Result<(), Failur
              there is under another name"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// The use of placement scores by this preference.
+pub(crate) fn scores(prefer: Option<Preference>) -> Scores {
+    match prefer {
+        Some(Preference::Lasting) => Scores::Preferred,
+        Some(Preference::Price) | None => Scores::Unasked,
     }
 }
 

@@ -380,6 +380,15 @@ impl InstanceType {
     }
 }
 
+/// The spot placement score of the `zone`-th zone for so many `types`: where spot costs more, machines are
+/// idle. Of fewer than three types it is always low (EC2 user guide, *Spot placement score*, *Limitations*).
+pub(super) fn placement_score(zone: usize, types: usize) -> u32 {
+    if types < 3 {
+        return 1;
+    }
+    (3 + 3 * u32::try_from(zone).unwrap_or(0)).min(10)
+}
+
 impl Hypervisor {
     /// The hypervisor of the type called `name`; Nitro for an unknown type.
     pub(super) fn for_type(name: &str) -> Self {

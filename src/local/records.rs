@@ -8,6 +8,7 @@
 
 mod addresses;
 mod groups;
+mod reservations;
 mod shares;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use super::settings::Boots;
 
 pub(super) use addresses::{Address, Association};
 pub(super) use groups::{Group, Peer, Rule};
+pub(super) use reservations::CapacityReservation;
 pub(super) use shares::{FileSystem, Target};
 
 /// EC2's instance states, with their codes (API reference, `InstanceState`).
@@ -141,6 +143,9 @@ pub(super) struct Instance {
     /// The ARN of its instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) profile: Option<String>,
+    /// The id of the capacity reservation in which it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) capacity: Option<String>,
     /// The machine behind it, while it has one.
     pub(super) machine: Up,
     pub(super) launched: Timestamp,

@@ -17,8 +17,8 @@ use super::experiment::{Experiment, Template};
 use super::faults::Fault;
 use super::plane::{Allowed, Firewall, Guarded, Origin};
 use super::records::{
-    Address, Ending, FileSystem, Group, Instance, InstanceState, Peer, Rule, Snapshot, Tags,
-    Target, Volume,
+    Address, CapacityReservation, Ending, FileSystem, Group, Instance, InstanceState, Peer, Rule,
+    Snapshot, Tags, Target, Volume,
 };
 
 /// The format of the state file.
@@ -66,6 +66,8 @@ pub(super) struct World {
     /// The Elastic IP addresses.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) addresses: BTreeMap<String, Address>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) capacity_reservations: BTreeMap<String, CapacityReservation>,
     /// The file systems of Elastic File System.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) file_systems: BTreeMap<String, FileSystem>,
@@ -111,6 +113,7 @@ impl World {
             templates: BTreeMap::new(),
             experiments: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            capacity_reservations: BTreeMap::new(),
             file_systems: BTreeMap::new(),
             targets: BTreeMap::new(),
             faults: Vec::new(),

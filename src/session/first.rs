@@ -76,7 +76,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::drive::pools::{ArchBy, Resources};
+    use crate::drive::pools::{ArchBy, Resources, Scores};
     use crate::ec2::StoragePrices;
 
     #[test]
@@ -90,6 +90,7 @@ mod tests {
             arch: None,
             arch_by: ArchBy::Default,
             like: None,
+            scores: Scores::Unasked,
             is_free: false,
         };
         let explanation = |session, command| {

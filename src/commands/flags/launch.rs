@@ -7,7 +7,7 @@ use crate::config::{Config, Once};
 
 /// The ids of the flags of [`Config`] that such a command has: what is launched, what comes along, and how
 /// hosts are reached.
-const IDS: [&str; 23] = [
+const IDS: [&str; 24] = [
     "types",
     "gpu",
     "cpus",
@@ -17,6 +17,7 @@ const IDS: [&str; 23] = [
     "on_demand",
     "fallback",
     "max_price",
+    "prefer",
     "ami",
     "subnet",
     "instance_profile",
@@ -73,6 +74,7 @@ impl FromArgMatches for Launch {
             on_demand: matches.get_flag("on_demand"),
             fallback: one(matches, "fallback"),
             max_price: one(matches, "max_price"),
+            prefer: one(matches, "prefer"),
             ami: one(matches, "ami"),
             subnet: one(matches, "subnet"),
             instance_profile: one(matches, "instance_profile"),
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn every_flag_is_read_as_connect_reads_it() {
         for line in [
-            "--type m5.large,m5.xlarge --spot --fallback none --max-price 0.5 --ami ami-1",
+            "--type m5.large,m5.xlarge --spot --fallback none --max-price 0.5 --prefer lasting --ami ami-1",
             "--gpu 1 --cpus 2 --memory 64G --on-demand --subnet subnet-1 --instance-profile data",
             "--free --throughput 250 --iops 4000 --warm 300 -e A=1 -e B --env-file x",
             "--notice 45 --slices 3 --dry-run --json --cidr 203.0.113.7/32 --proxy-command nc",

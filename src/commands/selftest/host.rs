@@ -13,7 +13,7 @@ use crate::cloud::{NATIVE, Place};
 use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
 use crate::config::quantity::Lease;
 use crate::config::{Config, Once, Options};
-use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Terms};
+use crate::drive::pools::{self, ArchBy, Refused, Requirements, Resources, Scores, Terms};
 use crate::ec2::{Arch, Market, Price};
 use crate::failure::Failure;
 use crate::ids::DriveName;
@@ -332,6 +332,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
             arch: what.arch().only(),
             arch_by: ArchBy::Default,
             like: None,
+            scores: Scores::Unasked,
             is_free,
         };
         match pools::look(&run.cloud.ec2, &terms).await {

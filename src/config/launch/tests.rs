@@ -1,3 +1,5 @@
+//! Launch options on a line, written and read.
+
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -70,6 +72,7 @@ fn options() -> impl Strategy<Value = LaunchOptions> {
         of(select(markets)),
         of(select(vec![Fallback::OnDemand, Fallback::None])),
         (of(price(1)), of(price(10_000))),
+        of(select(vec![Preference::Price, Preference::Lasting])),
         any::<bool>(),
         any::<bool>(),
         of("subnet-[0-9a-f]{8,17}"),
@@ -84,7 +87,7 @@ fn options() -> impl Strategy<Value = LaunchOptions> {
     );
     (machine, terms, drive).prop_map(|(machine, terms, drive)| {
         let (requirements, arch, ami, instance_profile) = machine;
-        let (market, fallback, (max_price, budget), is_free, leave_zone, subnet) = terms;
+        let (market, fallback, (max_price, budget), prefer, is_free, leave_zone, subnet) = terms;
         let (size, speed, notice, checkpoint, freezes, slices) = drive;
         LaunchOptions {
             requirements,
@@ -93,6 +96,7 @@ fn options() -> impl Strategy<Value = LaunchOptions> {
             fallback,
             max_price,
             budget,
+            prefer,
             is_free,
             ami,
             leave_zone,

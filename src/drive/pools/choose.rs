@@ -1,6 +1,8 @@
 //! The choice: offers in order, from types and prices; and what is left out, with its reason.
 
-use super::{Chosen, LeftOut, Offer, Pool, Refused, Requirements, Resources, Terms, image_of};
+use super::{
+    Chosen, LeftOut, Offer, Pool, Refused, Requirements, Resources, Score, Terms, image_of,
+};
 use crate::ec2::{InstanceType, Market, Price, SpotPrice, Zone};
 
 /// Puts the pools of `terms` in order, from EC2's `types` and their spot `prices` (none if those
@@ -103,7 +105,7 @@ impl Choice<'_> {
     /// Adds the pools of one market.
     fn add(&mut self, wanted: &[InstanceType], market: Market) {
         let mut offers = Vec::new();
-        for (rank, kind) in (0_usize..).zip(wanted) {
+        for kind in wanted {
             let mut places = self.places(kind, market);
             if places.is_empty() || !kind.is_sold(market) {
                 // Only a type that was named is reported.
@@ -115,29 +117,17 @@ impl Choice<'_> {
                 }
                 continue;
             }
-            offers.extend(places.drain(..).map(|(zone, price)| {
-                let rank = match self.terms.requirements {
-                    Requirements::Types(_) => rank,
-                    Requirements::AtLeast(resources) if self.terms.is_free => {
-                        rank_in_the_free_tier(resources, kind)
-                    }
-                    Requirements::AtLeast(_) => 0,
-                };
-                (rank, price, kind, zone)
-            }));
+            let rank = rank(self.terms, kind);
+            offers.extend(
+                places
+                    .drain(..)
+                    .map(|(zone, price)| (rank, price, kind, zone)),
+            );
         }
         // A price that is not known comes after all that are; then the smallest type.
         offers.sort_by_key(|(rank, price, kind, zone)| {
             let price = (price.is_none(), *price);
-            let like = self.terms.like.as_ref();
-            (
-                like.is_some_and(|like| !like.has(kind)),
-                *rank,
-                price,
-                kind.weight(),
-                kind.name.clone(),
-                zone.clone(),
-            )
+            (*rank, price, kind.weight(), kind.name.clone(), zone.clone())
         });
         for (_, price, kind, zone) in offers {
             let price = price.filter(|_| market == Market::Spot);
@@ -157,6 +147,7 @@ impl Choice<'_> {
                     pool,
                     kind: kind.clone(),
                     price,
+                    score: Score::default(),
                 }),
             }
         }
@@ -218,6 +209,23 @@ impl Choice<'_> {
             left_out: self.left_out,
         })
     }
+}
+
+/// The rank of a type, before any price: whether it is unlike the host of a frozen program, and its place
+/// among the named ones, or in the free tier.
+pub(super) fn rank(terms: &Terms, kind: &InstanceType) -> (bool, usize) {
+    let is_unlike = terms.like.as_ref().is_some_and(|like| !like.has(kind));
+    let place = match &terms.requirements {
+        Requirements::Types(names) => {
+            let place = names.iter().position(|name| *name == kind.name);
+            place.unwrap_or(names.len())
+        }
+        Requirements::AtLeast(resources) if terms.is_free => {
+            rank_in_the_free_tier(*resources, kind)
+        }
+        Requirements::AtLeast(_) => 0,
+    };
+    (is_unlike, place)
 }
 
 /// The rank of a type of the free tier: first those large enough for a notebook, then the largest.

@@ -1,13 +1,16 @@
 //! The calls for a choice: EC2's types, and the current spot prices.
 //!
 //! For named types two calls, in parallel. For required resources first all types that could meet
-//! them (some pages), then their prices.
+//! them (some pages), then their prices. Placement scores, where they are asked for, and prices on demand
+//! are asked for at once after that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market};
+use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market, Price};
 
-use super::{Chosen, LeftOut, Offer, Refused, Requirements, Terms, choose, to_try};
+use super::{
+    Chosen, LeftOut, Offer, Refused, Requirements, Scores, Terms, choose, lasting, to_try,
+};
 
 /// How many of the types that meet the requirements are priced: as many as one call answers in one
 /// page. They are the smallest, so the cheapest are among them.
@@ -36,16 +39,35 @@ pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
             (types, prices)
         }
     };
-    let mut chosen = match prices {
-        Ok(prices) => choose(terms, &types, Some(&prices))?,
+    let (mut chosen, prices) = match prices {
+        Ok(prices) => (choose(terms, &types, Some(&prices))?, prices),
         // A caller that may not read prices can still launch. If more is wrong, other calls fail.
         Err(error) => {
             let mut chosen = choose(terms, &types, None)?;
             chosen.left_out.push(LeftOut::Prices(error));
-            chosen
+            (chosen, Vec::new())
         }
     };
-    price_on_demand(ec2, &mut chosen.offers).await;
+    let rated = lasting::scored_types(terms, &chosen.offers);
+    let (on_demand, scores) = tokio::join!(
+        prices_on_demand(ec2, terms, &chosen.offers),
+        lasting::ask(ec2, &rated, &prices),
+    );
+    for offer in &mut chosen.offers {
+        if offer.pool.market == Market::OnDemand {
+            offer.price = on_demand.get(&offer.kind.name).copied();
+        }
+    }
+    if !rated.is_empty() {
+        let scores = scores.unwrap_or_else(|why| {
+            chosen.left_out.push(why);
+            BTreeMap::new()
+        });
+        lasting::give_scores(&mut chosen.offers, &rated, &scores);
+        if terms.scores == Scores::Preferred {
+            lasting::put_lasting_first(terms, &mut chosen.offers, &on_demand);
+        }
+    }
     if terms.needs_price {
         demand_prices(terms, &mut chosen.offers)?;
     }
@@ -65,20 +87,16 @@ fn demand_prices(terms: &Terms, offers: &mut Vec<Offer>) -> Result<(), Refused> 
     }
 }
 
-/// Prices the offers on demand that are tried, where the caller may read AWS's price list.
-async fn price_on_demand(ec2: &Ec2, offers: &mut [Offer]) {
-    let on_demand = |offer: &&Offer| offer.pool.market == Market::OnDemand;
+/// The prices on demand that matter for the offers that are tried: of those on demand, and of spot ones
+/// where scores decide. Empty where the caller may not read AWS's price list.
+async fn prices_on_demand(ec2: &Ec2, terms: &Terms, offers: &[Offer]) -> BTreeMap<String, Price> {
+    let matters =
+        |offer: &&Offer| offer.pool.market == Market::OnDemand || terms.scores == Scores::Preferred;
     let (tried, _) = to_try(offers, None);
-    let names = tried.into_iter().filter(on_demand);
+    let names = tried.into_iter().filter(matters);
     let names: BTreeSet<String> = names.map(|offer| offer.kind.name.clone()).collect();
-    let Ok(prices) = ec2.on_demand_prices(&Vec::from_iter(names)).await else {
-        return;
-    };
-    for offer in offers {
-        if offer.pool.market == Market::OnDemand {
-            offer.price = prices.get(&offer.kind.name).copied();
-        }
-    }
+    let prices = ec2.on_demand_prices(&Vec::from_iter(names)).await;
+    prices.unwrap_or_default()
 }
 
 /// The smallest types that meet the requirements.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::ec2::SpotPrice;
 
-fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType {
+pub(super) fn kind(name: &str, cpus: u32, gib: u32, gpus: u32, arch: Arch) -> InstanceType {
     InstanceType {
         name: name.to_owned(),
         cpus,
@@ -45,12 +45,13 @@ fn prices() -> Vec<SpotPrice> {
     rows.map(|(name, zone, price)| SpotPrice {
         instance_type: name.to_owned(),
         zone: Zone(zone.to_owned()),
+        zone_id: Some(format!("use1-az-{zone}")),
         price: price.parse().unwrap(),
     })
     .to_vec()
 }
 
-fn terms(requirements: &str) -> Terms {
+pub(super) fn terms(requirements: &str) -> Terms {
     Terms {
         requirements: requirements.parse().unwrap(),
         markets: vec![Market::Spot],
@@ -60,12 +61,13 @@ fn terms(requirements: &str) -> Terms {
         arch: None,
         arch_by: ArchBy::Drive,
         like: None,
+        scores: Scores::Unasked,
         is_free: false,
     }
 }
 
 /// The pools as words: type, market, zone.
-fn order(chosen: &Chosen) -> Vec<String> {
+pub(super) fn order(chosen: &Chosen) -> Vec<String> {
     let words = |pool: &Pool| {
         let market = match pool.market {
             Market::Spot => "",
@@ -388,6 +390,7 @@ fn every_type_that_is_named_is_tried_somewhere() {
     let place = |name: &String, zone: &str, price: &str| SpotPrice {
         instance_type: name.clone(),
         zone: Zone(zone.to_owned()),
+        zone_id: Some(format!("use1-az-{zone}")),
         price: price.parse().unwrap(),
     };
     let zones = [("a", "0.03"), ("b", "0.01"), ("c", "0.02"), ("d", "0.04")];
@@ -471,6 +474,7 @@ fn accelerated_types_meet_no_need_without_a_gpu_and_neuron_types_are_refused_by_
     prices.extend(["inf2.xlarge", "vt1.3xlarge"].map(|name| SpotPrice {
         instance_type: name.to_owned(),
         zone: Zone("a".to_owned()),
+        zone_id: None,
         price: "0.001".parse().unwrap(),
     }));
     let chosen = choose(&terms("cpus=2"), &types, Some(&prices)).unwrap();

@@ -240,6 +240,8 @@ pub(super) fn item(
     if let Some(token) = &instance.token {
         item.push(Xml::text("clientToken", &token.word));
     }
+    let capacity = instance.capacity.as_ref();
+    item.extend(capacity.map(|id| Xml::text("capacityReservationId", id)));
     if let Some(spot) = &instance.spot {
         item.push(Xml::text("instanceLifecycle", "spot"));
         item.push(Xml::text("spotInstanceRequestId", &spot.id));

@@ -156,6 +156,7 @@ fn launch_one(
         hop_limit: order.hop_limit,
         terminates_itself: order.terminates_itself,
         profile: order.profile.clone(),
+        capacity: order.capacity.clone(),
         machine,
         launched: now,
         running,

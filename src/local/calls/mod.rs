@@ -22,6 +22,7 @@ mod page;
 mod prices;
 mod quotas;
 mod request;
+mod reservations;
 mod rights;
 mod shares;
 mod snapshots;

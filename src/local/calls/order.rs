@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::images;
 use super::network::no_default_vpc;
 use super::request::{Request, bad_value, flag, no_such, number, zone};
+use super::reservations;
 use crate::catalog::{self, InstanceType, Zone};
 use crate::change::Change;
 use crate::records::Token;
@@ -25,6 +26,8 @@ pub(super) struct Order {
     pub(super) terminates_itself: bool,
     /// The ARN of an instance profile.
     pub(super) profile: Option<String>,
+    /// The id of the capacity reservation to launch it in.
+    pub(super) capacity: Option<String>,
     pub(super) tokens_required: bool,
     pub(super) hop_limit: u32,
     pub(super) root: Root,
@@ -105,11 +108,15 @@ pub(super) fn order(
     let zone = pick_zone(request, change, interface.subnet)?;
     let market = market(request)?;
     afford(kind, &zone, &market, change)?;
+    let count = count(request)?;
+    let is_spot = matches!(market, Market::Spot { .. });
+    let capacity = reservations::target(request, (name, &zone.name, count), is_spot, change)?;
     Ok(Order {
         token,
         image,
         kind,
-        count: count(request)?,
+        count,
+        capacity,
         zone,
         groups: pick_groups(request, change, interface.groups)?,
         public: interface.public.unwrap_or(change.local.maps_public_ip()),

@@ -234,6 +234,11 @@ pub(crate) fn no_such_id(id: &str) -> ApiError {
         ("eipassoc-", "InvalidAssociationID", "association ID"),
         ("rtb-", "InvalidRouteTableID", "routeTable ID"),
         (
+            "cr-",
+            "InvalidCapacityReservationId",
+            "capacity reservation ID",
+        ),
+        (
             "sir-",
             "InvalidSpotInstanceRequestID",
             "spot instance request ID",

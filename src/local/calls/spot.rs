@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 use super::filter::{Field, Filters};
 use super::instances::stamp;
 use super::page::Page;
-use super::request::{bad_value, no_such, zone};
+use super::request::{bad_value, missing, no_such, zone};
 use super::{Answer, Reading, tags};
-use crate::catalog::{self, TYPES, dollars};
+use crate::catalog::{self, InstanceType, TYPES, dollars};
 use crate::records::{Instance, InstanceState};
 use crate::wire::{ApiError, Xml};
 
@@ -126,7 +126,7 @@ pub(crate) fn price_of(
     at: Timestamp,
     now: Timestamp,
 ) -> u32 {
-    let Some(known) = catalog::InstanceType::find(kind) else {
+    let Some(known) = InstanceType::find(kind) else {
         return 0;
     };
     if !spot {
@@ -136,6 +136,51 @@ pub(crate) fn price_of(
     let index = zones.iter().position(|it| it.name == zone).unwrap_or(0);
     let change = at.as_second().div_euclid(HOLDS);
     price_at(change, known.spot_price(index), (known.name, zone), now)
+}
+
+/// `GetSpotPlacementScores` of types in this region: of its zones, or of the region, which has its best
+/// zone's. Attributes in place of types are not known here.
+pub(super) fn scores(reading: &Reading<'_>) -> Answer {
+    let request = reading.request;
+    let region = &reading.inner.region;
+    if request.number("TargetCapacity")? == Some(0) {
+        return Err(bad_value("0", "TargetCapacity"));
+    }
+    if let Some(unit) = request
+        .text("TargetCapacityUnitType")
+        .filter(|it| *it != "units")
+    {
+        return Err(bad_value(unit, "TargetCapacityUnitType"));
+    }
+    let mut types = request.list("InstanceType");
+    types.sort_unstable();
+    types.dedup();
+    if types.is_empty() {
+        return Err(missing("InstanceType"));
+    }
+    if let Some(unknown) = types.iter().find(|name| InstanceType::find(name).is_none()) {
+        return Err(bad_value(unknown, "InstanceType"));
+    }
+    let page = Page::new(request, "GetSpotPlacementScores", 10, false)?;
+    let regions = request.list("RegionName");
+    let is_asked = regions.is_empty() || regions.contains(&region.as_str());
+    let zones = catalog::zones(region);
+    let score = |zone: usize| Xml::text("score", catalog::placement_score(zone, types.len()));
+    let mut found = Vec::new();
+    if request.flag("SingleAvailabilityZone")?.unwrap_or(false) {
+        for (index, zone) in zones.iter().enumerate() {
+            let id = Xml::text("availabilityZoneId", &zone.id);
+            found.push((
+                zone.id.clone(),
+                vec![Xml::text("region", region), id, score(index)],
+            ));
+        }
+    } else {
+        let best = vec![Xml::text("region", region), score(zones.len() - 1)];
+        found.push((region.clone(), best));
+    }
+    found.retain(|_| is_asked);
+    Ok(page.answer("spotPlacementScoreSet", found))
 }
 
 /// `DescribeSpotInstanceRequests`.

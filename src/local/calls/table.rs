@@ -3,7 +3,8 @@
 use super::request::Request;
 use super::{
     Answer, Reading, account, addresses, attachments, blocks, experiments, groups, images,
-    instances, launch, network, prices, quotas, shares, snapshots, spot, status, tags, volumes,
+    instances, launch, network, prices, quotas, reservations, shares, snapshots, spot, status,
+    tags, volumes,
 };
 use crate::change::Change;
 
@@ -85,6 +86,7 @@ pub(super) const CALLS: &[Call] = &[
             "MetadataOptions.HttpTokens",
             "MetadataOptions.HttpPutResponseHopLimit",
             "MetadataOptions.HttpEndpoint",
+            "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId",
             "InstanceMarketOptions.MarketType",
             "InstanceMarketOptions.SpotOptions.SpotInstanceType",
             "InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior",
@@ -241,6 +243,42 @@ pub(super) const CALLS: &[Call] = &[
             "ProductDescription.#",
         ] + FILTERS
             + PAGES
+    ),
+    call!(
+        "CreateCapacityReservation",
+        Run::Write(reservations::create),
+        [
+            "ClientToken",
+            "InstanceType!",
+            "InstancePlatform!",
+            "AvailabilityZone",
+            "Tenancy",
+            "InstanceCount!",
+            "EndDate",
+            "EndDateType",
+            "InstanceMatchCriteria",
+        ]
+    ),
+    call!(
+        "DescribeCapacityReservations",
+        Run::Read(reservations::describe),
+        ["CapacityReservationId.#"] + FILTERS + PAGES
+    ),
+    call!(
+        "CancelCapacityReservation",
+        Run::Write(reservations::cancel),
+        ["CapacityReservationId!"]
+    ),
+    call!(
+        "GetSpotPlacementScores",
+        Run::Read(spot::scores),
+        [
+            "InstanceType.#",
+            "TargetCapacity!",
+            "TargetCapacityUnitType",
+            "SingleAvailabilityZone",
+            "RegionName.#",
+        ] + PAGES
     ),
     call!(
         "DescribeSpotInstanceRequests",

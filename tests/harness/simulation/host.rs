@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use xdrive::drive::pools::{Offer, Pool, image_of};
+use xdrive::drive::pools::{Offer, Pool, Score, image_of};
 use xdrive::drive::reconcile::Placement;
 use xdrive::drive::tags::Settings;
 use xdrive::drive::{Client, Contact, HostError, HostView, Hosts, Prepared, Wanted};
@@ -309,6 +309,7 @@ pub fn wanted(market: Market) -> Wanted {
                 image: image_of(Arch::X86_64, false).to_owned(),
                 max_price: None,
             },
+            score: Score::default(),
             kind: InstanceType {
                 name: "t3.medium".to_owned(),
                 cpus: 2,

@@ -37,6 +37,7 @@ mod ingress;
 mod joining;
 mod json;
 mod killed;
+mod lasting;
 mod launching;
 mod leaving;
 mod left_running;

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 use super::super::images::resolve;
 use super::super::request::{self, Request};
+use super::super::reservations::TARGET;
 use super::super::tags::tags_of;
 use super::arn;
 use crate::rights::{Context, Rights};
@@ -330,7 +331,7 @@ impl Asking<'_> {
         let mut context = self.context();
         if let Some(tags) = tags_of(self.world, id, self.now, self.local) {
             add(&mut context, "aws:ResourceTag", tags);
-        } else if !matches!(kind, "image" | "subnet" | "vpc") {
+        } else if !matches!(kind, "capacity-reservation" | "image" | "subnet" | "vpc") {
             return None;
         }
         if self.call.ends_with("Tags") {
@@ -406,6 +407,8 @@ impl Asking<'_> {
         if request.text("InstanceMarketOptions.MarketType") == Some("spot") {
             self.ask_to_make("spot-instances-request", asks);
         }
+        let reserved = request.text(TARGET);
+        asks.extend(reserved.and_then(|id| self.existing("capacity-reservation", id)));
         let zones = catalog::zones(self.local.region());
         let subnet = request
             .text("SubnetId")
@@ -476,6 +479,7 @@ fn prefix(kind: &str) -> &'static str {
         "subnet" => "subnet-",
         "vpc" => "vpc-",
         "file-system" => "fs-",
+        "capacity-reservation" => "cr-",
         _ => "ami-",
     }
 }
