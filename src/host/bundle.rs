@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 60] = [
+const SCRIPTS: [(&str, &str); 61] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -83,7 +83,8 @@ const SCRIPTS: [(&str, &str); 60] = [
     ("enter.py", include_str!("../../shell/host/enter.py")),
     ("inside.py", include_str!("../../shell/host/inside.py")),
     ("ports.py", include_str!("../../shell/host/ports.py")),
-    ("idle", include_str!("../../shell/host/idle")),
+    ("idle.py", include_str!("../../shell/host/idle.py")),
+    ("unused", include_str!("../../shell/host/unused")),
     ("close", include_str!("../../shell/host/close")),
     ("watch", include_str!("../../shell/host/watch")),
 ];
