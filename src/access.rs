@@ -91,6 +91,12 @@ impl SshHosts {
         };
     }
 
+    /// Has the hosts that this session claims close the drive once they were idle for so long, zero for
+    /// never; none leaves that to others.
+    pub(crate) fn set_idle(&mut self, idle: Option<Duration>) {
+        self.links.set_idle(idle);
+    }
+
     /// The ingress of hosts and launches.
     pub(crate) fn ingress(&mut self) -> &mut Ingress {
         self.login.ingress()

@@ -13,6 +13,7 @@
 
 mod address;
 mod along;
+mod answers;
 mod browser;
 mod budget;
 mod build;

@@ -92,7 +92,7 @@ class Client:
         if had_one and not self.is_for_later:
             end_lease_if_unused()
             # It asks this process too, so it is not waited for here.
-            subprocess.Popen(["sh", f"{HERE}/idle"], stdin=subprocess.DEVNULL)
+            subprocess.Popen(["sh", f"{HERE}/unused"], stdin=subprocess.DEVNULL)
 
     def leave(self):
         """Nobody waits for the exit status any more."""
@@ -101,7 +101,7 @@ class Client:
 
 
 def end_lease_if_unused():
-    """Has the watch end the lease as soon as the host is unused (`idle`): it is long where a command
+    """Has the watch end the lease as soon as the host is unused (`unused`): it is long where a command
     may be left."""
     with open(RUN_ENDED, "a"):
         os.utime(RUN_ENDED)  # it may be there since an earlier end

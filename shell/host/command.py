@@ -48,7 +48,7 @@ begun without one.
 A command that is a client, or that ends without a caller, leaves a record and the end of its output
 on the drive: `runs.py` reads both, and asks the keepers of those that run. One that is a client is
 on record from then on: it is lost with its host if that vanishes. After it the host's lease ends
-soon, unless the host is in use (`idle`).
+soon, unless the host is in use (`unused`).
 """
 
 import contextlib

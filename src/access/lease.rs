@@ -57,6 +57,8 @@ pub(crate) struct LeaseContext {
     pub(crate) clock: Clock,
     /// The receiver of news.
     pub(crate) news: UnboundedSender<News>,
+    /// How long hosts may be idle, zero for ever; none leaves that to others.
+    pub(crate) idle: Option<Duration>,
 }
 
 /// The task that keeps a host's lease. Dropping it detaches this process from the host.
@@ -110,6 +112,9 @@ async fn keep(
     context: LeaseContext,
 ) {
     let LeaseContext { clock, news, .. } = &context;
+    if let Some(idle) = context.idle {
+        lock.set_idle(idle);
+    }
     let mut length = *changes.borrow_and_update();
     // Renewed at once, too: if the laptop slept between the record and the host's answer, the
     // host's lease ends later than the record says.

@@ -122,6 +122,11 @@ impl Links {
         &self.context
     }
 
+    /// Has the hosts that are claimed from now on close the drive once they were idle for so long.
+    pub(super) fn set_idle(&mut self, idle: Option<Duration>) {
+        self.context.idle = idle;
+    }
+
     pub(super) fn get(&self, host: &InstanceId) -> Option<&Link> {
         self.by_host.get(host)
     }

@@ -98,6 +98,8 @@ pub(crate) struct Context<'a> {
     pub(crate) notice: Option<Duration>,
     /// The session's own command, and where it is noted that it was frozen; none for a shell.
     pub(crate) command: Option<(CommandId, &'a Cell<bool>)>,
+    /// Where it is noted that the session's user was told of an idle GPU; none for what is no session.
+    pub(crate) is_idle_reported: Option<&'a Cell<bool>>,
     pub(crate) output: Output,
 }
 
@@ -119,6 +121,7 @@ impl<'a> Context<'a> {
             checkpoint: None,
             notice: None,
             command: None,
+            is_idle_reported: None,
             output,
         }
     }
@@ -320,6 +323,17 @@ impl<'a> Monitor<'a> {
         self.context.output.print(&frozen.to_string());
     }
 
+    /// Prints in a session's terminal, once, what ends an instance whose GPU is idle.
+    fn report_idle_gpu(&self, time: Duration) {
+        let is_reported = self.context.is_idle_reported;
+        let is_terminal = matches!(self.context.output, Output::Terminal(_));
+        if is_terminal && is_reported.is_some_and(|reported| !reported.replace(true)) {
+            let idle = format!("the GPU has been idle for {} min", time.as_secs() / 60);
+            let helps = "--idle 30m saves the drive and ends the instance when nothing is done";
+            self.context.output.note(&Text::lines([&idle, helps]));
+        }
+    }
+
     fn own_command(&self, run: &str) -> Option<&(CommandId, &'a Cell<bool>)> {
         let own = self.context.command.as_ref();
         own.filter(|(id, _)| id.as_str() == run)
@@ -354,6 +368,7 @@ impl<'a> Monitor<'a> {
             News::Host(HostEvent::Closing(_)) if self.noticed.is_some() => self.is_closing = true,
             News::Host(HostEvent::Closing(reason)) => return Some(Ending::Closed(reason)),
             News::Host(HostEvent::Freeze(frozen)) => self.report_freeze(&frozen),
+            News::Host(HostEvent::IdleGpu(time)) => self.report_idle_gpu(time),
             News::Host(HostEvent::Unmounted) => return self.interruption(),
             News::Host(HostEvent::Rebalance { .. }) => {
                 // One checkpoint at most, and only with `--checkpoint`.

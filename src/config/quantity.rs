@@ -43,6 +43,9 @@ const LEASES: RangeInclusive<Duration> = Duration::from_secs(10)..=WEEK;
 /// The longest that a run can take: longer than a training of weeks, and shorter than what is forgotten.
 pub const LONGEST_RUN: Duration = Duration::from_hours(60 * 24);
 
+/// The times for which a host may be idle. A host looks every five seconds at most.
+const IDLE: RangeInclusive<Duration> = Duration::from_secs(10)..=WEEK;
+
 /// The times that a run can have.
 const LIMITS: RangeInclusive<Duration> = Duration::from_secs(10)..=LONGEST_RUN;
 
@@ -179,6 +182,8 @@ values! {
     Port(u16), port;
     /// How long a host is kept without a sign of life.
     Lease(Duration), lease;
+    /// How long a host may be idle; zero for ever.
+    IdleLimit(Duration), idle_limit;
     /// How much of a command's output is kept, in bytes.
     Spool(u64), spool;
     /// How long a command may take to end.
@@ -318,6 +323,14 @@ where
 /// Parses how long a host is kept without a sign of life.
 fn lease(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &LEASES, "a host is kept")
+}
+
+/// Parses how long a host may be idle.
+fn idle_limit(text: &str) -> Result<Duration, Invalid> {
+    if text.trim() == "none" {
+        return Ok(Duration::ZERO);
+    }
+    within(time(text)?, &IDLE, "a host is idle for")
 }
 
 /// Parses how long a run may take.

@@ -15,8 +15,8 @@ use super::iam::InstanceProfile;
 use super::launch::{self, Ami, ArchChoice, Fallback, Preference};
 use super::once::Once;
 use super::quantity::{
-    Checkpoint, Cpus, Ending, Gpus, Iops, Lease, MaxPrice, Memory, Port, Size, Slices, Spool,
-    Throughput, Warm,
+    Checkpoint, Cpus, Ending, Gpus, IdleLimit, Iops, Lease, MaxPrice, Memory, Port, Size, Slices,
+    Spool, Throughput, Warm,
 };
 use super::sections::{CONTAINER, DRIVE, LAUNCH, REACH, SESSION};
 use super::{over, places, reach, tags};
@@ -347,6 +347,14 @@ pub struct Config {
     /// Also for Jupyter's port. Those on this computer are tried before anything is launched.
     #[arg(long, hide_short_help = true, help_heading = SESSION)]
     pub exact_ports: bool,
+
+    /// How long the instance may be idle, such as 30m; then the drive is saved and the instance ends.
+    ///
+    /// No processor or GPU in use, nothing typed, no traffic, no run: `xdrive help money` has what that is.
+    /// Also under --keep, and with nobody there; `none` is for ever. The last one typed counts for the
+    /// drive's host [default: none].
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = SESSION)]
+    pub idle: Option<IdleLimit>,
 
     /// How often to take a checkpoint of the drive in use, such as 30m.
     ///

@@ -84,7 +84,8 @@ const SCRIPTS: [(&str, &str); 61] = [
     ("enter.py", include_str!("../../shell/host/enter.py")),
     ("inside.py", include_str!("../../shell/host/inside.py")),
     ("ports.py", include_str!("../../shell/host/ports.py")),
-    ("idle", include_str!("../../shell/host/idle")),
+    ("idle.py", include_str!("../../shell/host/idle.py")),
+    ("unused", include_str!("../../shell/host/unused")),
     ("close", include_str!("../../shell/host/close")),
     ("watch", include_str!("../../shell/host/watch")),
 ];

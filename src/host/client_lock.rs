@@ -85,6 +85,8 @@ pub enum HostEvent {
     Closing(String),
     /// A command was frozen, or could not be.
     Freeze(Frozen),
+    /// No GPU has been in use for so long, and nobody has said how long the host may be idle.
+    IdleGpu(Duration),
     /// The drive is unmounted for good.
     Unmounted,
 }
@@ -104,6 +106,7 @@ impl HostEvent {
             "closing" => Self::Closing(rest.to_owned()),
             "froze" => Self::Freeze(Frozen::done(rest)?),
             "not_frozen" => Self::Freeze(Frozen::failed(rest)?),
+            "idle_gpu" => Self::IdleGpu(Duration::from_secs(rest.parse().ok()?)),
             "unmounted" => Self::Unmounted,
             _ => return None,
         })
@@ -116,11 +119,20 @@ pub(super) fn notice(text: &str) -> Option<(String, Timestamp)> {
     Some((action.to_owned(), at.parse().ok()?))
 }
 
+/// The terms on which a host is up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Terms {
+    /// When its lease ends, from now.
+    lease: Duration,
+    /// How long it may be idle, zero for ever; none leaves that as it is.
+    idle: Option<Duration>,
+}
+
 /// A client of this process, attached to the host. The lock ends when it is dropped, with the
 /// connection, and with this process, however that ends.
 #[derive(Debug)]
 pub struct ClientLock {
-    lease: watch::Sender<Duration>,
+    terms: watch::Sender<Terms>,
     events: mpsc::Receiver<HostEvent>,
 }
 
@@ -163,16 +175,26 @@ impl ClientLock {
 
     fn over(host: LockCommand) -> Self {
         tracing::debug!(target: "xdrive::host", script = host.script, "in force");
-        let (lease, refreshes) = watch::channel(Duration::ZERO);
+        let (terms, refreshes) = watch::channel(Terms::default());
         let (sender, events) = mpsc::channel(EVENTS);
         tokio::spawn(host.keep(refreshes, sender));
-        Self { lease, events }
+        Self { terms, events }
     }
 
     /// Makes the lease end so long from now. Returns at once; false if the lock has ended.
     #[must_use = "a lock that is gone refreshes nothing"]
     pub fn refresh(&self, lease: Duration) -> bool {
-        self.lease.send(lease).is_ok()
+        self.terms.send_modify(|terms| terms.lease = lease);
+        !self.terms.is_closed()
+    }
+
+    /// Has the host close the drive once it was idle for so long (whole seconds; zero: never), from the next
+    /// refresh on. The host takes it from each session once: of several the one that came last counts.
+    pub fn set_idle(&self, idle: Duration) {
+        self.terms.send_if_modified(|terms| {
+            terms.idle = Some(idle);
+            false
+        });
     }
 
     /// Waits for the next event; `None` when the lock has ended on the host or with the connection.
@@ -258,7 +280,7 @@ impl LockCommand {
     /// dropped.
     async fn keep(
         mut self,
-        mut refreshes: watch::Receiver<Duration>,
+        mut refreshes: watch::Receiver<Terms>,
         events: mpsc::Sender<HostEvent>,
     ) {
         loop {
@@ -281,8 +303,8 @@ impl LockCommand {
                     if changed.is_err() {
                         return;
                     }
-                    let lease = *refreshes.borrow_and_update();
-                    if !refresh(&self.session.sender, lease).await {
+                    let terms = *refreshes.borrow_and_update();
+                    if !refresh(&self.session.sender, terms).await {
                         return;
                     }
                 }
@@ -291,11 +313,14 @@ impl LockCommand {
     }
 }
 
-/// Sends the lease on the command's standard input; false when the connection has ended.
-async fn refresh(sender: &Sender, lease: Duration) -> bool {
-    sender
-        .send(Bytes::from(format!("lease {}\n", lease.as_secs())))
-        .await
+/// Sends the terms on the command's standard input; false when the connection has ended.
+async fn refresh(sender: &Sender, terms: Terms) -> bool {
+    let lease = terms.lease.as_secs();
+    let line = match terms.idle {
+        Some(idle) => format!("lease {lease} {}\n", idle.as_secs()),
+        None => format!("lease {lease}\n"),
+    };
+    sender.send(Bytes::from(line)).await
 }
 
 #[cfg(test)]
@@ -328,6 +353,11 @@ mod tests {
                     outcome: Err("too large: 21 GiB".into()),
                 })),
             ),
+            (
+                "idle_gpu 3600",
+                Some(HostEvent::IdleGpu(Duration::from_hours(1))),
+            ),
+            ("idle_gpu -1", None),
             ("froze 1f soon", None),
             ("unmounted", Some(HostEvent::Unmounted)),
             ("notice terminate soon", None),

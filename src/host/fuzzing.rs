@@ -128,6 +128,7 @@ fn event(text: &str) -> Option<String> {
         HostEvent::Rebalance { at } => at.to_string(),
         HostEvent::Closing(why) => why.clone(),
         HostEvent::Freeze(frozen) => frozen.to_string(),
+        HostEvent::IdleGpu(time) => format!("{time:?}"),
         HostEvent::Unmounted => "unmounted".to_owned(),
     })
 }

@@ -289,6 +289,7 @@ impl Drive {
             ec2: ec2.clone(),
             clock: clock.clone(),
             news: sender,
+            idle: None,
         };
         let ingress = Ingress::new(
             ec2.clone(),

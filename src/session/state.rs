@@ -61,6 +61,8 @@ pub(super) struct Session {
     pub(super) has_begun: bool,
     /// Whether it was frozen when its host was taken: then its next host has it go on.
     pub(super) is_frozen: Cell<bool>,
+    /// Whether it was printed that the GPU is idle.
+    pub(super) is_idle_reported: Cell<bool>,
     /// Whether EC2 took an earlier host of this session, which goes on on another.
     pub(super) is_resumed: bool,
     /// The announcements of hosts, and the results of renewing their leases.
@@ -129,7 +131,8 @@ impl Session {
                 instance_profile: options.launch.instance_profile.clone(),
             },
         };
-        let (hosts, news) = drive.hosts(key, subnet, options.reach.clone());
+        let (mut hosts, news) = drive.hosts(key, subnet, options.reach.clone());
+        hosts.set_idle(options.config.idle.map(|it| it.0));
         let reconciler = drive.reconciler(hosts, wanted, progress);
         Ok(Self {
             request,
@@ -149,6 +152,7 @@ impl Session {
             budget_left: None,
             has_begun: false,
             is_frozen: Cell::new(false),
+            is_idle_reported: Cell::new(false),
             is_resumed: false,
             news,
         })

@@ -5,7 +5,6 @@
 //! and `monitor`. The one `select!` between their endings is in `Monitor::run_with`. They share the
 //! reconciler through a lock, so neither may ever be left unpolled while the other works.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -13,6 +12,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
 use super::along::{self, Along};
+use super::answers::{answers, ask_cost, lister};
 use super::container::{self, Arrival, ContainerSession};
 use super::forwards::{self, Forwards};
 use super::ready::Entry;
@@ -32,10 +32,8 @@ use crate::host::MountedDrive;
 use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::runs::{Attempt, CommandOrder};
-use crate::opener::{Cost, Drive, Ending, Growth, Interruption, unless_ended};
-use crate::report::harmless;
+use crate::opener::{Drive, Ending, Growth, Interruption, unless_ended};
 use crate::ssh::DedicatedConnection;
-use crate::ssh::escape::{Answers, Question};
 use crate::ssh::shell::{Progress, ShellError};
 
 /// How long after its refusal the announcement of a host that closes may arrive: the host looks for
@@ -316,13 +314,11 @@ impl Session {
             checkpoint: request.checkpoint(),
             notice: (!request.command.is_empty()).then(|| request.notice()),
             command: self.command.clone().map(|id| (id, &self.is_frozen)),
+            is_idle_reported: Some(&self.is_idle_reported),
             ..Context::new(&request.drive, instance, cloud, &drive, output.clone())
         });
         let middle = async {
-            // Without a terminal there is no `~$`.
-            let cost = std::io::stdin()
-                .is_terminal()
-                .then(|| Cost::ask(instance, &request.drive, &cloud.ec2, &cloud.clock));
+            let cost = ask_cost(request, instance, cloud);
             let list = lister(&inside, &forwards, &along);
             let answers = answers(request, list, forwards.clone(), output.clone(), cost);
             let grace = if command.is_some() {
@@ -438,51 +434,4 @@ fn rule(request: &Request, leases: Leases, saved: impl FnOnce() -> String) -> St
         return throwaway::rule(leases.session);
     }
     saved()
-}
-
-/// Why `~f` does nothing in a session without `--freeze`.
-const NO_FREEZE: &str = "only what was begun with --freeze can be frozen";
-
-/// The answers to what the user asks the terminal for, by `~` and a key.
-fn answers(
-    request: &Request,
-    list: impl Fn() -> String + Send + 'static,
-    table: Forwards,
-    shown: Output,
-    cost: Option<Cost>,
-) -> Answers {
-    let discards = request.options.config.once.discard;
-    let freezes = request.options.launch.may_freeze();
-    let answer = move |question| match question {
-        Question::Detach | Question::Freeze if discards => throwaway::STAYS.to_owned(),
-        Question::Freeze if !freezes => NO_FREEZE.to_owned(),
-        Question::Detach | Question::Freeze => String::new(),
-        Question::Forwards => list(),
-        Question::Prompt => table.prompt(),
-        Question::Line(line) => table.obey(&line, &shown),
-        Question::Cost => cost.as_ref().map_or_else(String::new, Cost::text),
-    };
-    // Shown in the shell's terminal, by no report.
-    Box::new(move |question| harmless(&answer(question)))
-}
-
-/// A function that lists the forwarded ports, the agent and the credentials, a line each.
-fn lister(
-    inside: &ContainerSession,
-    forwards: &Forwards,
-    along: &Along,
-) -> impl Fn() -> String + Send + use<> {
-    let jupyter = inside.jupyter_line();
-    let forwards = forwards.clone();
-    let along = along.lines();
-    move || {
-        let others = forwards.lines();
-        let others = (!others.is_empty()).then_some(others);
-        let lines = jupyter().into_iter().chain(others).chain(along.clone());
-        let lines: Vec<String> = lines.collect();
-        if lines.is_empty() {
-            return "nothing is forwarded".to_owned();
-        }
-        lines.join("\n")
-    }
 }

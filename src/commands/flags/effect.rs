@@ -31,13 +31,13 @@ fn effect(id: &str) -> Option<Effect> {
         // Also what is reported elsewhere: the drive's own architecture is compared, the type of its
         // instance named, and a guest's --from and --discard are refused. Tags are for what is made,
         // which a save of a drive that is up does, too.
-        "tags" | "types" | "budget" | "arch" | "from" | "discard" | "drive" | "keep" | "resume"
-        | "freeze" | "dry_run" | "json" | "shared" | "jupyter_port" | "no_jupyter" | "open"
-        | "forwards" | "remote_forwards" | "env" | "env_file" | "agent" | "aws" | "no_git"
-        | "no_registry_login" | "exact_ports" | "checkpoint" | "notice" | "no_join" | "cidr"
-        | "proxy_command" | "terminal" | "note" | "no_terminal" | "command" | "detach" | "max"
-        | "ingress" | "no_ingress" | "address" | "no_address" | "again" | "restart" | "tries"
-        | "retry" | "retry_on" | "results" | "results_every" | "notify" => Effect::Always,
+        "tags" | "types" | "budget" | "arch" | "from" | "discard" | "drive" | "keep" | "idle"
+        | "resume" | "freeze" | "dry_run" | "json" | "shared" | "jupyter_port" | "no_jupyter"
+        | "open" | "forwards" | "remote_forwards" | "env" | "env_file" | "agent" | "aws"
+        | "no_git" | "no_registry_login" | "exact_ports" | "checkpoint" | "notice" | "no_join"
+        | "cidr" | "proxy_command" | "terminal" | "note" | "no_terminal" | "command" | "detach"
+        | "max" | "ingress" | "no_ingress" | "address" | "no_address" | "again" | "restart"
+        | "tries" | "retry" | "retry_on" | "results" | "results_every" | "notify" => Effect::Always,
         _ => return None,
     })
 }

@@ -75,6 +75,7 @@ fn for_worker(options: &mut Options) {
     config.agent = false;
     config.aws = false;
     config.keep = None;
+    config.idle = None;
     config.once.json = false;
     config.dry_run = false;
     config.forwards.clear();

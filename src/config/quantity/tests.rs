@@ -84,6 +84,10 @@ fn times_have_days_hours_minutes_and_seconds() {
         let error = lease(text).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
     }
+    assert_eq!(idle_limit("30m"), lease("30m"));
+    assert_eq!(idle_limit("none"), Ok(Duration::ZERO));
+    let error = idle_limit("9s").unwrap_err().to_string();
+    assert!(error.contains("10s at least"), "{error}");
     assert_eq!(checkpoint("15s"), Ok(Duration::from_secs(15)));
     assert!(checkpoint("14s").is_err());
 }

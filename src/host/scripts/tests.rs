@@ -4,6 +4,7 @@
 mod archive;
 mod closing;
 mod enter;
+mod idle;
 mod logs;
 mod shares;
 mod tmpfs;

@@ -29,6 +29,8 @@ pub struct Gpu {
     pub on_bus: bool,
     /// Whether Docker knows NVIDIA's container toolkit.
     pub toolkit: bool,
+    /// The percentage of time for which `nvidia-smi` calls it in use.
+    pub load: u8,
 }
 
 impl Default for Gpu {
@@ -38,6 +40,7 @@ impl Default for Gpu {
             seconds: 20,
             on_bus: true,
             toolkit: true,
+            load: 0,
         }
     }
 }
@@ -120,7 +123,9 @@ pub(super) fn install(bus: &Path, root: &Path, gpu: Option<Gpu>) -> anyhow::Resu
     } else {
         install_device(bus, root, gpu)?;
     }
-    let settings = format!("driver={}\nseconds={}\n", gpu.driver.name(), gpu.seconds);
+    let Gpu { seconds, load, .. } = gpu;
+    let driver = gpu.driver.name();
+    let settings = format!("driver={driver}\nseconds={seconds}\nload={load}\n");
     write(&root.join(OWN).join("settings"), &settings, 0o644)?;
     write(&root.join(LOADER.0), LOADER.1, 0o755)?;
     let units = root.join("etc/systemd/system");

@@ -121,7 +121,8 @@ impl Machine {
         machine
     }
 
-    async fn boot_in(first_sign: Duration, watch: Watch, gpu: Option<Gpu>) -> Self {
+    /// Boots a machine with all of these.
+    pub(super) async fn boot_in(first_sign: Duration, watch: Watch, gpu: Option<Gpu>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let plane = plane(dir.path());
         let user_key = UserKey::open_or_create(&dir.path().join("key/id")).unwrap();

@@ -9,6 +9,7 @@ mod commands;
 mod containers;
 mod facts;
 mod freezing;
+mod idle;
 mod keys;
 mod lease;
 mod machine;

@@ -32,6 +32,7 @@ mod gpus;
 mod help;
 mod host_keys;
 mod hung;
+mod idle;
 mod images;
 mod ingress;
 mod joining;
