@@ -438,6 +438,7 @@ impl SshHosts {
             client,
             guests: u32::try_from(guests).unwrap_or(u32::MAX),
             closing: contact.closing.is_some(),
+            noticed: contact.notice.is_some(),
             mounted: contact.mounted,
             unmounted: contact.whole,
         })

@@ -64,6 +64,8 @@ pub struct HostView {
     pub guests: u32,
     /// Whether a close has begun, which is final.
     pub closing: bool,
+    /// Whether EC2 has given it notice.
+    pub noticed: bool,
     /// The volumes that are mounted.
     pub mounted: Mounted,
     /// The volume that it unmounted when it closed. None if nothing was mounted since its system

@@ -171,6 +171,9 @@ pub struct SeenInstance {
     pub lease: Option<SeenLease>,
     /// The session for whose throwaway volume it was launched; none if it is for the drive.
     pub throwaway: Option<SessionId>,
+    /// Until when it is left to EC2, which takes it in its first hour and then bills nothing for it; none where
+    /// it is not.
+    pub spared: Option<BootTime>,
 }
 
 /// EC2's status checks of an instance.

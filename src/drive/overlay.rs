@@ -14,12 +14,12 @@ use jiff::Timestamp;
 
 use crate::clock::BootTime;
 use crate::ec2::{
-    Attachment, AttachmentState, Instance, InstanceState, LaunchOrder, Snapshot, StatusChecks,
-    Volume, VolumeOrder, VolumeState, Zone,
+    Attachment, AttachmentState, Instance, InstanceState, LaunchOrder, Market, Snapshot,
+    StatusChecks, Volume, VolumeOrder, VolumeState, Zone,
 };
 use crate::ids::{DriveName, Generation, InstanceId, SessionId, SnapshotId, Uuid, VolumeId};
 
-use super::hosts::Contact;
+use super::hosts::{Contact, HostView};
 use super::observed::{
     Me, Observed, SeenAttachment, SeenChecks, SeenInstance, SeenLease, SeenSnapshot, SeenThrowaway,
     SeenVolume,
@@ -100,6 +100,8 @@ pub struct Overlay {
     pub order: Option<(Zone, Source, VolumeOrder)>,
     /// The fork that keeps each lineage that was not chosen.
     pub forks: BTreeMap<Option<VolumeId>, DriveName>,
+    /// When this process first saw that EC2 had given an instance notice.
+    pub noticed: BTreeMap<InstanceId, BootTime>,
     /// EC2's status checks of running instances that do not answer.
     pub checks: BTreeMap<InstanceId, Checked>,
     /// The state in which each thing was last seen, and since when.
@@ -159,6 +161,7 @@ impl Overlay {
             launch: None,
             order: None,
             forks: BTreeMap::new(),
+            noticed: BTreeMap::new(),
             checks: BTreeMap::new(),
             watched: BTreeMap::new(),
         }
@@ -220,8 +223,13 @@ impl Overlay {
                 until,
                 off_by: began.on_this_clock(wall, until) + timing.lease_margin,
             });
+            let spared = self.spared(&instance, &contact, timing, began);
             let read = self.instance(instance, contact, listed, began);
-            let read = SeenInstance { lease, ..read };
+            let read = SeenInstance {
+                lease,
+                spared,
+                ..read
+            };
             seen.instances.push(read);
         }
         seen.me.failed.clone_from(&self.me.failed);
@@ -272,8 +280,27 @@ impl Overlay {
             made: made.map_or(since, |(_, at)| *at),
             checks,
             lease: None,
+            spared: None,
             id: instance.id,
         }
+    }
+
+    /// Until when an instance is left to EC2: a spot instance that this process launched, and that had its notice so
+    /// early that EC2 takes it in its first hour.
+    fn spared(
+        &mut self,
+        instance: &Instance,
+        contact: &Contact,
+        timing: &Timing,
+        now: BootTime,
+    ) -> Option<BootTime> {
+        let Contact::Reached(HostView { noticed: true, .. }) = contact else {
+            return None;
+        };
+        let noticed = *self.noticed.entry(instance.id.clone()).or_insert(now);
+        let (_, made) = self.instances.get(&instance.id)?;
+        let is_early = noticed.since(*made) < timing.first_hour;
+        (is_early && instance.market == Market::Spot).then(|| noticed + timing.taking)
     }
 
     /// `None` for root disks and for volumes that are gone.

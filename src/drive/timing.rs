@@ -36,6 +36,11 @@ pub struct Timing {
     pub checks_gap: Duration,
     /// How long an instance may be ending while it holds the volume.
     pub shutting_down: Duration,
+    /// How long after this process launched it an instance may have its notice so that EC2 takes it in its first hour,
+    /// for which it then bills nothing.
+    pub first_hour: Duration,
+    /// How long an instance is left to EC2 after its notice.
+    pub taking: Duration,
     /// How long to reconnect to a shell whose connection was lost.
     pub grace: Duration,
     /// How long the driver of a host's GPUs may take to answer once its drive is mounted.
@@ -87,6 +92,10 @@ impl Timing {
             // EC2 itself looks once a minute.
             checks_gap: Duration::from_secs(10),
             shutting_down: Duration::from_mins(15),
+            // A notice comes two minutes before the end, and the clock of the bill may begin earlier than this
+            // process's (EC2 user guide, *Billing for interrupted Spot Instances*).
+            first_hour: Duration::from_mins(55),
+            taking: Duration::from_secs(135),
             // Less than the lease of 15 minutes, so that the host is still there at its end.
             grace: Duration::from_mins(10),
             // A driver that is built at the first boot takes some minutes, most of them in parallel

@@ -413,6 +413,9 @@ pub(crate) fn waiting(what: &Waiting) -> String {
         Waiting::SnapshotGap(id) => {
             format!("wait until the volume may be snapshotted again ({id})")
         }
+        Waiting::Taking(id) => {
+            format!("wait for EC2 to take the instance, which costs nothing then ({id})")
+        }
         Waiting::Termination(id) => format!("wait for the instance to be terminated ({id})"),
         Waiting::Lease(id, until) => format!(
             "wait for the instance to switch itself off ({id}): it does not answer, and its \
@@ -427,7 +430,9 @@ fn describe_wait_end(what: &Waiting, drive: &DriveName) -> Option<String> {
         Waiting::Host(id) => Some(format!("{} is up", id.drive_label(drive))),
         Waiting::Copy(id) => Some(format!("{} is completed", id.drive_label(drive))),
         Waiting::Closing(id) => Some(format!("{} has closed the drive", id.drive_label(drive))),
-        Waiting::Termination(id) => Some(format!("{} is terminated", id.drive_label(drive))),
+        Waiting::Taking(id) | Waiting::Termination(id) => {
+            Some(format!("{} is terminated", id.drive_label(drive)))
+        }
         _ => None,
     }
 }

@@ -72,8 +72,10 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
 /// The one live instance to use: the one with the drive attached, else the earliest.
 fn choose_host<'a>(view: &View<'a>) -> Result<Option<&'a SeenInstance>, Next> {
     let seen = view.seen;
-    let usable =
-        |instance: &&SeenInstance| instance.is_live() && !seen.me.rejected.contains(&instance.id);
+    let usable = |instance: &&SeenInstance| {
+        let is_left = recovery::is_spared(view, instance);
+        instance.is_live() && !is_left && !seen.me.rejected.contains(&instance.id)
+    };
     let holders: Vec<&SeenInstance> = seen
         .instances
         .iter()
@@ -108,7 +110,7 @@ fn losers<'a>(
         .filter(move |instance| {
             instance.is_live() && host.is_none_or(|host| host.id != instance.id)
         })
-        .filter(|instance| seen.is_mine(instance))
+        .filter(|instance| seen.is_mine(instance) && !recovery::is_spared(view, instance))
         .filter_map(|instance| TerminationGrounds::prove(seen, instance))
         .map(Step::Terminate);
     let lost = host.is_some_and(|host| !seen.is_mine(host));
@@ -151,9 +153,9 @@ pub(super) fn approach(view: &View, host: &SeenInstance) -> Approach {
         Client::Other { .. } if answer.closing => closing(),
         Client::Other { .. } => Next::Busy(host.id.clone()),
         // A host that has begun to close is never mounted on again.
-        Client::Nobody | Client::Me if is_closed => match TerminationGrounds::prove(seen, host) {
-            Some(grounds) => Next::Do(vec![Step::Terminate(grounds)]),
-            None => closing(),
+        Client::Nobody | Client::Me if is_closed => match recovery::end(view, host) {
+            Next::Do(steps) if steps.is_empty() => closing(),
+            next => next,
         },
         Client::Nobody | Client::Me if answer.closing => Next::Do(vec![Step::Close {
             instance: host.id.clone(),

@@ -130,6 +130,55 @@ fn boot(view: &View, instance: &SeenInstance, waiting: Waiting) -> Option<Next> 
     view.wait_within(waiting, passed.since, view.timing.checked)
 }
 
+/// Whether a closed host is left to EC2, which takes it and bills nothing for it. All of its volumes were unmounted, and
+/// leave it now.
+pub(super) fn is_spared(view: &View, instance: &SeenInstance) -> bool {
+    let seen = view.seen;
+    let is_at_rest = |volume: &SeenVolume| {
+        let known = Some((volume.id.clone(), volume.generation));
+        seen.me.unmounted == known || seen.is_whole(instance, volume)
+    };
+    let is_frozen = instance
+        .view()
+        .is_none_or(|it| it.mounted != Mounted::Nothing);
+    instance.spared.is_some_and(|until| view.now < until)
+        && seen.is_closed(instance)
+        && !is_frozen
+        && seen.held_by(&instance.id).all(is_at_rest)
+        && seen.throwaways_on(&instance.id).next().is_none()
+}
+
+/// The next step to the end of an instance: it is terminated, or left to EC2 without its volumes.
+pub(super) fn end(view: &View, instance: &SeenInstance) -> Next {
+    let seen = view.seen;
+    let spared = instance.spared.filter(|_| is_spared(view, instance));
+    let Some(until) = spared else {
+        let grounds = TerminationGrounds::prove(seen, instance);
+        return Next::Do(grounds.map(Step::Terminate).into_iter().collect());
+    };
+    let held: Vec<&SeenVolume> = seen.held_by(&instance.id).collect();
+    let attached = held.iter().filter(|volume| {
+        let attachment = volume.attachment.as_ref();
+        attachment.is_some_and(|it| it.state == AttachmentState::Attached)
+    });
+    let steps: Vec<Step> = attached
+        .map(|volume| Step::Detach {
+            volume: volume.id.clone(),
+            instance: instance.id.clone(),
+            reject: false,
+        })
+        .collect();
+    if !steps.is_empty() {
+        return Next::Do(steps);
+    }
+    if let Some(volume) = held.first() {
+        return view.wait(Waiting::Release(volume.id.clone()));
+    }
+    let taking = Waiting::Taking(instance.id.clone());
+    view.until(taking.clone(), until)
+        .unwrap_or_else(|| view.wait(taking))
+}
+
 /// The steps that terminate stopped instances without a volume.
 pub(super) fn terminate_stopped(seen: &Observed) -> impl Iterator<Item = Step> + '_ {
     seen.instances

@@ -448,8 +448,8 @@ impl<'a> Ending<'a> {
                         .any(|snapshot| saves(snapshot, volume))
             });
             if taken && seen.is_closed(instance) {
-                self.steps
-                    .extend(TerminationGrounds::prove(seen, instance).map(Step::Terminate));
+                let next = recovery::end(self.view, instance);
+                self.take(next);
             }
             return;
         }
@@ -458,8 +458,12 @@ impl<'a> Ending<'a> {
             return self.take(throwaway::end_host(self.view, instance, forced));
         }
         if seen.is_mine(instance) {
-            self.steps
-                .extend(TerminationGrounds::prove(seen, instance).map(Step::Terminate));
+            // A session that moves does not wait for EC2.
+            let is_left = self.parks && recovery::is_spared(self.view, instance);
+            if !is_left {
+                let next = recovery::end(self.view, instance);
+                self.take(next);
+            }
             return;
         }
         let next = self.foreign(instance);

@@ -32,7 +32,7 @@ pub enum Goal {
     /// The resources that this session made or claimed are ended: saved if the drive was attached,
     /// undone otherwise. Nothing else is changed. The goal of an interrupted connect.
     Ended,
-    /// The drive is closed, a snapshot of it begun, and no instance runs. Its volume stays, to be
+    /// The drive is closed, a snapshot of it begun, and no instance runs but one that is left to EC2. Its volume stays, to be
     /// mounted elsewhere at once. The goal of a session that moves to another instance.
     Parked,
     /// The whole drive is saved and no instance of it runs.
@@ -235,6 +235,8 @@ pub enum Waiting {
     Verdict(SnapshotId),
     /// Until the volume may be snapshotted again.
     SnapshotGap(VolumeId),
+    /// Until EC2 takes an instance that had its notice.
+    Taking(InstanceId),
     /// Until an ended instance is gone.
     Termination(InstanceId),
     /// Until a host that does not answer has certainly switched itself off: some time after its

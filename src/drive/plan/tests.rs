@@ -11,5 +11,6 @@ mod promises;
 mod ready;
 mod recovery;
 mod saved;
+mod spared;
 mod throwaway;
 mod verify;

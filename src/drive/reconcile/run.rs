@@ -469,7 +469,9 @@ fn has_come(what: &Waiting, seen: &Observed) -> bool {
         Waiting::Closing(id) => {
             instance(id).is_none_or(|host| !host.is_live() || seen.is_closed(host))
         }
-        Waiting::Termination(id) => instance(id).is_none_or(|host| !host.is_live()),
+        Waiting::Taking(id) | Waiting::Termination(id) => {
+            instance(id).is_none_or(|host| !host.is_live())
+        }
         Waiting::Copy(id) => seen
             .snapshots
             .iter()

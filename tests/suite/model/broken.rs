@@ -80,6 +80,7 @@ const NOTHING_THERE: HostView = HostView {
     client: Client::Nobody,
     guests: 0,
     closing: false,
+    noticed: false,
     mounted: Mounted::Nothing,
     unmounted: None,
 };

@@ -153,6 +153,8 @@ impl Checked {
             no_ssh: values::ticks(2),
             boot: values::ticks(3),
             shutting_down: values::ticks(4),
+            first_hour: values::ticks(4),
+            taking: values::ticks(2),
             launches: 3,
             ..Timing::aws()
         };

@@ -338,6 +338,7 @@ impl Client {
             },
             guests: 0,
             closing: host.closing,
+            noticed: host.noticed,
             mounted: match host.mounted {
                 Mount::Nothing => Mounted::Nothing,
                 Mount::Writable(id) => Mounted::Volume(values::volume_id(id)),

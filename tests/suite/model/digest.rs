@@ -116,6 +116,9 @@ fn hash_memory<H: Hasher>(overlay: &Overlay, now: Tick, to: &mut H) {
     for (id, (_, at)) in &overlay.instances {
         (id, age(*at, now)).hash(to);
     }
+    for (id, at) in &overlay.noticed {
+        (id, age(*at, now)).hash(to);
+    }
     for (id, (_, at)) in &overlay.volumes {
         (id, age(*at, now)).hash(to);
     }

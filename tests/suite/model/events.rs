@@ -150,7 +150,7 @@ impl World {
             Event::Notice(id) => {
                 self.note_why(id, Why::ByEc2);
                 if let Some(host) = self.host_mut(id) {
-                    host.closing = true;
+                    (host.closing, host.noticed) = (true, true);
                     host.off_in = Some(2);
                 }
             }
@@ -254,6 +254,7 @@ impl World {
                         mounted: Mount::Nothing,
                         unmounted: None,
                         off_in: None,
+                        noticed: false,
                         ends,
                         run: None,
                     });

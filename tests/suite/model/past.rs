@@ -175,6 +175,7 @@ fn runs(world: &mut World, instance: u8, session: u8, volume: Option<u8>) {
         mounted: volume.map_or(Mount::Nothing, Mount::Writable),
         unmounted: None,
         off_in: None,
+        noticed: false,
         ends: Deadline::NEVER,
         run: None,
     });

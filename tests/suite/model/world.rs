@@ -154,6 +154,8 @@ pub(super) struct Host {
     pub(super) unmounted: Option<u8>,
     /// After so many ticks it switches itself off.
     pub(super) off_in: Option<u8>,
+    /// Whether EC2 has given it notice.
+    pub(super) noticed: bool,
     /// The end of its lease, by its own clock.
     pub(super) ends: Deadline,
     /// The number of the run's try that runs there.

@@ -99,6 +99,7 @@ pub(super) fn host(number: u8) -> SeenInstance {
         checks: None,
         lease: None,
         throwaway: None,
+        spared: None,
     }
 }
 
@@ -138,6 +139,7 @@ pub(super) fn answers(client: Client, closing: bool, mounted: Mounted) -> Contac
         client,
         guests: 0,
         closing,
+        noticed: false,
         mounted,
         unmounted: None,
     })
@@ -149,6 +151,7 @@ pub(super) fn unmounted(client: Client, volume: u8) -> Contact {
         client,
         guests: 0,
         closing: true,
+        noticed: false,
         mounted: Mounted::Nothing,
         unmounted: Some(vol(volume)),
     })

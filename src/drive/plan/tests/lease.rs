@@ -62,6 +62,7 @@ fn the_drive_is_not_closed_under_those_who_joined() {
             client: Client::Me,
             guests: 1,
             closing: false,
+            noticed: false,
             mounted: Mounted::Volume(vol(1)),
             unmounted: None,
         }),

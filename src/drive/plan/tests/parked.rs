@@ -60,6 +60,7 @@ fn a_host_that_ec2_interrupts_is_closed_with_others_attached() {
         client: Client::Me,
         guests: 2,
         closing: false,
+        noticed: false,
         mounted: Mounted::Volume(vol(1)),
         unmounted: None,
     });

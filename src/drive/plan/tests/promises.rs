@@ -61,27 +61,34 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
         any::<bool>(),
         0..3_u64,
         proptest::option::weighted(0.2, moments()),
-        proptest::option::weighted(0.3, checks()),
+        (
+            proptest::option::weighted(0.3, checks()),
+            proptest::option::weighted(0.3, moments()),
+        ),
     )
         .prop_map(
-            |(state, session, contact, since, listed, launched, off_by, checks)| SeenInstance {
-                state,
-                session,
-                contact: if state == InstanceState::Running {
-                    contact
-                } else {
-                    Contact::NotAsked
-                },
-                since,
-                made: since,
-                checks,
-                listed,
-                lease: off_by.map(|off_by| SeenLease {
-                    until: jiff::Timestamp::UNIX_EPOCH,
-                    off_by,
-                }),
-                launched: jiff::Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(launched),
-                ..host(1)
+            |(state, session, contact, since, listed, launched, off_by, (checks, spared))| {
+                SeenInstance {
+                    state,
+                    session,
+                    contact: if state == InstanceState::Running {
+                        contact
+                    } else {
+                        Contact::NotAsked
+                    },
+                    since,
+                    made: since,
+                    checks,
+                    spared,
+                    listed,
+                    lease: off_by.map(|off_by| SeenLease {
+                        until: jiff::Timestamp::UNIX_EPOCH,
+                        off_by,
+                    }),
+                    launched: jiff::Timestamp::UNIX_EPOCH
+                        + std::time::Duration::from_secs(launched),
+                    ..host(1)
+                }
             },
         )
 }
