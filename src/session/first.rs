@@ -46,9 +46,10 @@ impl Session {
 
 /// The four lines, under one that says what they are about; each fits a terminal with the defaults.
 fn explanation(drive: &str, terms: &Terms, size: GibiBytes, leases: Leases) -> String {
-    let what = match &terms.requirements {
-        Requirements::Types(types) => types.join(" or "),
-        Requirements::AtLeast(resources) => format!("the cheapest type with {resources}"),
+    let what = match (&terms.reserved, &terms.requirements) {
+        (Some(reserved), _) => format!("what {} is for", reserved.id),
+        (None, Requirements::Types(types)) => types.join(" or "),
+        (None, Requirements::AtLeast(resources)) => format!("the cheapest type with {resources}"),
     };
     let market = match terms.markets.first() {
         Some(Market::OnDemand) => "on demand",
@@ -83,6 +84,7 @@ mod tests {
             arch_by: ArchBy::Default,
             like: None,
             scores: Scores::Unasked,
+            reserved: None,
             is_free: false,
         };
         let explanation = |session, command| {
