@@ -16,7 +16,9 @@ use crate::config::{Config, Paths};
 use crate::drive::observed::DEVICE;
 use crate::drive::pools::{self, ArchBy, Requirements, Resources, Scores, Terms, image_of};
 use crate::drive::{HostError, tags};
-use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, PRICES, Right, SCORES, SHARES};
+use crate::ec2::calls::{
+    CALLS, Call, OF_ADDRESSES, OF_RESERVATIONS, PRICES, Right, SCORES, SHARES,
+};
 use crate::ec2::{
     DryRun, DryRunTargets, Ec2, Kind, Market, Partition, Quota, SPOT_ROLE, SnapshotState, Tags,
 };
@@ -271,7 +273,7 @@ fn clock(skew: Option<jiff::SignedDuration>) -> Check {
 fn is_needed(call: &Call) -> bool {
     call.right != Right::Free
         && !matches!(call.service, "servicequotas" | PRICES | SHARES)
-        && call.name != SCORES
+        && ![SCORES, OF_RESERVATIONS].contains(&call.name)
         && !OF_ADDRESSES.contains(&call.name)
 }
 
@@ -363,6 +365,7 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
         arch_by: ArchBy::Default,
         like: None,
         scores: Scores::Unasked,
+        reserved: None,
         is_free: false,
     };
     // The type that a connect would launch: a policy may depend on it.

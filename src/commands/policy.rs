@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::cloud::{self, Cloud};
 use crate::config::S3Prefix;
-use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, Role, SHARES};
+use crate::ec2::calls::{CALLS, Call, OF_ADDRESSES, OF_RESERVATIONS, RESERVATION, Role, SHARES};
 use crate::ec2::{DRIVE, KeyArn, OWNER, Partition, SHARE};
 use crate::failure::{Exit, Failure};
 
@@ -53,6 +53,10 @@ pub struct Args {
     #[arg(long, hide_short_help = true)]
     pub address: bool,
 
+    /// Also allow to launch in capacity reservations of the account (`--reservation`).
+    #[arg(long, hide_short_help = true)]
+    pub reservation: bool,
+
     /// Allow only drives that are this caller's own.
     ///
     /// Those whose tag xdrive:owner is who asks now. Without it, whoever has the policy may use, read and delete every drive of the account.
@@ -75,7 +79,9 @@ pub struct Args {
         long,
         value_name = "s3://BUCKET/PREFIX",
         hide_short_help = true,
-        conflicts_with_all = ["role", "kms_key", "address", "own", "tend", "selftest", "shares"]
+        conflicts_with_all = [
+            "role", "kms_key", "address", "reservation", "own", "tend", "selftest", "shares",
+        ]
     )]
     pub results: Option<S3Prefix>,
 
@@ -85,13 +91,15 @@ pub struct Args {
     #[arg(
         long,
         hide_short_help = true,
-        conflicts_with_all = ["role", "kms_key", "address", "tend", "results", "selftest"]
+        conflicts_with_all = [
+            "role", "kms_key", "address", "reservation", "tend", "results", "selftest",
+        ]
     )]
     pub shares: bool,
 
     /// Write instead what `xdrive selftest` asks besides: Session Manager and Fault Injection
     /// Service.
-    #[arg(long, conflicts_with_all = ["role", "kms_key", "address", "own", "tend"])]
+    #[arg(long, conflicts_with_all = ["role", "kms_key", "address", "reservation", "own", "tend"])]
     pub selftest: bool,
 }
 
@@ -108,6 +116,8 @@ pub struct Grants<'a> {
     pub tends: bool,
     /// Whether hosts may be given Elastic IP addresses.
     pub addresses: bool,
+    /// Whether launches may use capacity reservations.
+    pub reservations: bool,
 }
 
 /// Prints the policy. Returns the exit code. The region, which may decide the partition, is read
@@ -135,6 +145,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<u8, Failure> {
             owner: owner.as_deref(),
             tends: args.tend,
             addresses: args.address,
+            reservations: args.reservation,
         };
         policy(partition, grants)
     };
@@ -194,11 +205,14 @@ pub fn policy(partition: Partition, grants: Grants<'_>) -> Value {
         call.service != SHARES
             && (!grants.tends || !NOT_OF_TEND.contains(&call.name))
             && (grants.addresses || !OF_ADDRESSES.contains(&call.name))
+            && (grants.reservations || call.name != OF_RESERVATIONS)
     };
     for call in CALLS.iter().filter(is_made) {
         let action = call.action();
         let mut by_role: Vec<(Role, Vec<&str>)> = Vec::new();
-        for (kind, role) in call.resources() {
+        let is_asked = |kind: &str| grants.reservations || kind != RESERVATION;
+        let resources = call.resources().into_iter();
+        for (kind, role) in resources.filter(|(kind, _)| is_asked(kind)) {
             match by_role.iter_mut().find(|(known, _)| *known == role) {
                 Some((_, kinds)) => kinds.push(kind),
                 None => by_role.push((role, vec![kind])),

@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(value_name = "TYPE", value_parser = config::launch::types)]
     pub types: Vec<String>,
 
-    /// What comes first: the best price, or what lasts, by AWS's spot placement scores.
+    /// Rank by the best price, or by what lasts, which AWS's spot placement scores say.
     ///
     /// A score is of a zone, for one instance of any of the types in the list: from 1 to 10, which very likely
     /// has it. It is no promise. For fewer than three types there is none [default: the configuration's, else
@@ -305,6 +305,7 @@ async fn rows_of(
         like: None,
         is_free: is_free && is_need,
         scores,
+        reserved: None,
     };
     let chosen = match pools::look(&cloud.ec2, &terms).await {
         Ok(chosen) => chosen,

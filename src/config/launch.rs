@@ -16,7 +16,7 @@ use super::iam::InstanceProfile;
 use super::quantity;
 use crate::drive::pools::{Requirements, Resources};
 use crate::ec2::{Arch, Market, Price, Speed};
-use crate::ids::SubnetId;
+use crate::ids::{ReservationId, SubnetId};
 
 /// The way out without spot capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -142,6 +142,8 @@ pub struct LaunchOptions {
     pub budget: Option<Price>,
     /// The order in which spot pools are tried.
     pub prefer: Option<Preference>,
+    /// The capacity reservation to launch in, on demand.
+    pub reservation: Option<ReservationId>,
     /// Whether only the free tier's types are launched, on demand unless a market is named.
     pub is_free: bool,
     /// The machine image, if not the public one of the type.
@@ -203,6 +205,7 @@ impl Display for LaunchOptions {
             ("max_price", self.max_price.map(Price::decimal)),
             ("budget", self.budget.map(Price::decimal)),
             ("prefer", self.prefer.as_ref().map(name)),
+            ("reservation", word(self.reservation.as_ref())),
             ("free", word(self.is_free.then_some(true))),
             ("ami", self.ami.clone()),
             ("leave_zone", word(self.leave_zone.then_some(true))),
@@ -269,6 +272,9 @@ impl LaunchOptions {
         let has_types = |it: &Option<Requirements>| matches!(it, Some(Requirements::Types(_)));
         // The free tier replaces types, and types the free tier.
         let is_free = self.is_free || (other.is_free && !has_types(&self.requirements));
+        // So do a type and a market a reservation, which has its own.
+        let is_bound = self.requirements.is_some() || self.market.is_some();
+        let reservation = other.reservation.filter(|_| !is_bound);
         let others = Some(other.requirements).filter(|it| !(self.is_free && has_types(it)));
         Self {
             requirements: self.requirements.or(others.flatten()),
@@ -278,6 +284,7 @@ impl LaunchOptions {
             max_price: self.max_price.or(other.max_price),
             budget: self.budget.or(other.budget),
             prefer: self.prefer.or(other.prefer),
+            reservation: self.reservation.or(reservation),
             is_free,
             ami: self.ami.or(other.ami),
             leave_zone: self.leave_zone || other.leave_zone,
@@ -301,6 +308,7 @@ impl LaunchOptions {
             "fallback" => self.fallback = read(key, Fallback::from_str(value, false))?,
             "max_price" => self.max_price = read(key, quantity::max_price(value))?,
             "budget" => self.budget = read(key, quantity::positive_budget(value))?,
+            "reservation" => self.reservation = read(key, value.parse())?,
             "prefer" => self.prefer = read(key, Preference::from_str(value, false))?,
             "free" => self.is_free = read(key, value.parse())?.unwrap_or_default(),
             "ami" => self.ami = read(key, value.parse())?.map(|it: Ami| it.0),

@@ -5,6 +5,7 @@ use super::quantity::Budget;
 use super::sections::{DRIVE, LAUNCH, SESSION};
 use crate::drive::stuck::Head;
 use crate::drive::tags::Note;
+use crate::ids::ReservationId;
 
 /// Flags of `connect` and `run` for one session alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -62,6 +63,19 @@ pub struct Once {
     /// drive is at it again.
     #[arg(short = 't', long, requires = "command", hide_short_help = true, help_heading = SESSION)]
     pub terminal: bool,
+
+    /// Launch on demand in this capacity reservation.
+    ///
+    /// Its type and its zone are the instance's; --type has to name that type. What does not fit, or has no
+    /// room, is an error before anything is launched [default: no reservation is named].
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = ["spot", "free"],
+        hide_short_help = true,
+        help_heading = LAUNCH
+    )]
+    pub reservation: Option<ReservationId>,
 
     /// A note on what this session changes, which `xdrive log` shows.
     ///

@@ -69,9 +69,15 @@ impl Options {
     /// Chooses each option from the `flags`, else from the configuration `file`. What the session
     /// brings along is still missing.
     pub fn choose(flags: Config, file: Config) -> Result<Self, String> {
-        let requirements = requirements(&flags, &file)?;
-        let is_free = flags.is_free(&file);
-        let market = flags.named_market().or(file.market);
+        // A reservation has a type, and is on demand: of types only what is typed beside it counts.
+        let is_reserved = flags.once.reservation.is_some();
+        let (requirements, market) = if is_reserved {
+            (flags.requirements()?, Some(Market::OnDemand))
+        } else {
+            let market = flags.named_market().or(file.market);
+            (requirements(&flags, &file)?, market)
+        };
+        let is_free = !is_reserved && flags.is_free(&file);
         let (arch, size, image) = (flags.arch, flags.size, flags.image.clone());
         let freezing = flags.freeze;
         // A type on the command line decides the architecture.
@@ -93,6 +99,7 @@ impl Options {
                 max_price: config.max_price.map(|it| it.0),
                 budget: config.once.budget.map(|it| it.0),
                 prefer: config.prefer,
+                reservation: config.once.reservation.clone(),
                 is_free,
                 ami: config.ami.clone().map(|it| it.0),
                 leave_zone: config.leave_zone,

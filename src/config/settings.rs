@@ -104,7 +104,7 @@ pub struct Config {
     #[arg(long, value_name = "DOLLARS", hide_short_help = true, help_heading = LAUNCH)]
     pub max_price: Option<MaxPrice>,
 
-    /// Which spot instance to take: that of the best price, or what lasts.
+    /// Take spot instances by the best price, or by what lasts.
     ///
     /// `lasting` tries the zone first that AWS's spot placement score says most likely has capacity,
     /// though another is cheaper; nothing that costs more than on demand, or than --max-price. It takes

@@ -14,6 +14,8 @@ mod choose;
 mod lasting;
 mod look;
 mod requirements;
+mod reservation;
+mod reserved;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,9 +24,13 @@ use crate::ec2::{
     self, Arch, BEST_SCORE, FEWEST_SCORED, Instance, InstanceType, Market, Price, Zone,
 };
 
+use crate::ids::ReservationId;
+
 pub use choose::choose;
 pub use look::look;
 pub use requirements::{InvalidRequirements, Requirements, Resources};
+pub use reservation::{Reserved, Unreserved};
+pub use reserved::reserved_elsewhere;
 
 /// A place to get an instance from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +45,25 @@ pub struct Pool {
     pub image: String,
     /// For spot: the most that is paid for it.
     pub max_price: Option<Price>,
+    /// On demand: the capacity reservation that it is in, if it is in one.
+    pub reservation: Option<ReservationId>,
+}
+
+impl Pool {
+    /// How it is paid for, and the capacity reservation, in words.
+    #[must_use]
+    pub fn market_words(&self) -> String {
+        match &self.reservation {
+            None => self.market.to_string(),
+            Some(id) => format!("{}, reserved ({id})", self.market),
+        }
+    }
 }
 
 /// Writes the pool in words, such as `t3.medium spot in us-east-1a`.
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.instance_type, self.market)?;
+        write!(f, "{} {}", self.instance_type, self.market_words())?;
         match &self.zone {
             Some(zone) => write!(f, " in {zone}"),
             None => Ok(()),
@@ -129,17 +148,19 @@ pub struct Terms {
     pub like: Option<Like>,
     /// Whether spot placement scores are asked for, and decide.
     pub scores: Scores,
+    /// The capacity reservation to launch in, which then decides type and zone.
+    pub reserved: Option<Reserved>,
 }
 
 /// The use of AWS's spot placement scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scores {
-    /// They are not asked for.
+    /// Not asked for.
     #[default]
     Unasked,
-    /// They are asked for and shown; prices decide.
+    /// Asked for and shown; prices decide.
     Shown,
-    /// They decide before prices do.
+    /// Asked for, and decisive before prices.
     Preferred,
 }
 
@@ -211,12 +232,12 @@ pub struct Offer {
 /// AWS's spot placement score of an offer's zone, for the types that are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Score {
-    /// It was not asked for.
+    /// Not asked for.
     #[default]
     Unasked,
-    /// It is not to be had.
+    /// Asked for, and not to be had.
     Unknown,
-    /// From 1, unlikely to have capacity, to 10.
+    /// A number from 1, unlikely to have capacity, to 10.
     Of(u8),
 }
 
@@ -421,6 +442,14 @@ pub enum Refused {
     /// A budget cannot be kept without a price.
     #[error("the price of {0} is not known, and so no budget can be kept")]
     NotPriced(Box<Pool>),
+    /// Nothing can be launched in the capacity reservation.
+    #[error("nothing can be launched in the capacity reservation {id}: {why}")]
+    Reservation {
+        /// The reservation.
+        id: ReservationId,
+        /// Why.
+        why: Unreserved,
+    },
     /// A call to EC2 failed.
     #[error(transparent)]
     Ec2(#[from] ec2::Error),

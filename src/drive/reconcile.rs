@@ -38,7 +38,7 @@ use super::kept::Kept;
 use super::observed::Observed;
 use super::overlay::Overlay;
 use super::plan::Goal;
-use super::pools::{Chosen, Offer, Refused};
+use super::pools::{Chosen, Offer, Refused, reserved_elsewhere};
 use super::quotas::Reached;
 use super::stuck::{Left, Stuck, Why};
 use super::tags::{Identity, Note, Settings};
@@ -66,6 +66,31 @@ pub struct Wanted {
     pub note: Option<Note>,
     /// The subnet, and the role, of new instances.
     pub placement: Placement,
+}
+
+impl Wanted {
+    /// The subnet or reservation, in words, that is in another zone than the volume, which is `pinned` to its
+    /// own, or than the subnet.
+    fn elsewhere(&self, pinned: Option<&Zone>) -> Option<String> {
+        let Placement { subnet, zone, .. } = &self.placement;
+        if let (Some(pinned), Some(subnet), Some(there)) = (pinned, subnet, zone)
+            && pinned != there
+        {
+            return Some(format!("{subnet} is in {there}"));
+        }
+        let place = pinned.or(zone.as_ref())?;
+        let words = reserved_elsewhere(&self.offers, place)?;
+        Some(match pinned {
+            Some(_) => words,
+            None => format!("{words}, and the subnet in {place}"),
+        })
+    }
+
+    /// Whether the launch is for a capacity reservation.
+    fn is_reserved(&self) -> bool {
+        let first = self.offers.first();
+        first.is_some_and(|offer| offer.pool.reservation.is_some())
+    }
 }
 
 /// The subnet, zone and role of new instances of any pool.
@@ -189,8 +214,10 @@ pub struct NoCapacity {
     pub of: usize,
     /// Whether on-demand pools were among them.
     pub on_demand: bool,
-    /// The wanted subnet and its zone, where that is not the volume's.
-    pub elsewhere: Option<(SubnetId, Zone)>,
+    /// The subnet or reservation that is in another zone, in words, if that is why.
+    pub elsewhere: Option<String>,
+    /// Whether the launch was for a capacity reservation.
+    pub is_reserved: bool,
     /// The error of the last pool; none if none could be tried.
     pub last: Option<ec2::Error>,
     /// The quotas that were reached.
@@ -231,7 +258,7 @@ impl fmt::Display for NoCapacity {
         }
         match (&self.last, &self.elsewhere) {
             (Some(last), _) => write!(f, ": {last}"),
-            (None, Some((subnet, zone))) => write!(f, ": {subnet} is in {zone}"),
+            (None, Some(words)) => write!(f, ": {words}"),
             (None, None) => f.write_str(": nothing that is wanted is sold there"),
         }
     }

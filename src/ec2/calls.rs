@@ -88,6 +88,12 @@ const ADDRESS: &str = "elastic-ip";
 /// The calls that are made for Elastic IP addresses alone.
 pub const OF_ADDRESSES: [&str; 2] = ["AssociateAddress", "DescribeAddresses"];
 
+/// The call that is made for capacity reservations alone.
+pub const OF_RESERVATIONS: &str = "DescribeCapacityReservations";
+
+/// The kind of a capacity reservation, as ARNs have it. A launch uses one only where that is asked for.
+pub const RESERVATION: &str = "capacity-reservation";
+
 /// Resources that must be a drive's even where a call only uses them to make another.
 const OF_A_DRIVE: [&str; 2] = ["snapshot", "volume"];
 
@@ -178,6 +184,7 @@ pub const CALLS: &[Call] = &[
     on_own("DeleteSnapshot", &["snapshot"]),
     on_own("DeleteVolume", &["volume"]),
     read("DescribeAddresses"),
+    read(OF_RESERVATIONS),
     Call {
         service: SHARES,
         ..read("DescribeFileSystems")
@@ -241,7 +248,13 @@ pub const CALLS: &[Call] = &[
     make(
         "RunInstances",
         &["instance", "volume", "spot-instances-request"],
-        &["image", "network-interface", "security-group", "subnet"],
+        &[
+            RESERVATION,
+            "image",
+            "network-interface",
+            "security-group",
+            "subnet",
+        ],
     ),
     Call {
         service: "ec2-instance-connect",

@@ -10,7 +10,8 @@ use std::time::Duration;
 use aws_sdk_ec2::operation::run_instances::RunInstancesOutput;
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
 use aws_sdk_ec2::types::{
-    BlockDeviceMapping, EbsBlockDevice, EbsInstanceBlockDeviceSpecification, HttpTokensState,
+    BlockDeviceMapping, CapacityReservationSpecification, CapacityReservationTarget,
+    EbsBlockDevice, EbsInstanceBlockDeviceSpecification, HttpTokensState,
     IamInstanceProfileSpecification, InstanceBlockDeviceMappingSpecification,
     InstanceInterruptionBehavior, InstanceMarketOptionsRequest, InstanceMetadataEndpointState,
     InstanceMetadataOptionsRequest, InstanceNetworkInterfaceSpecification, InstanceType,
@@ -24,7 +25,7 @@ use super::{
     Ec2, Encryption, Error, GibiBytes, Instance, Kind, Market, MayDelete, MayPrune, MayTerminate,
     Permit as _, Price, Snapshot, Speed, Tags, Volume, Zone, convert,
 };
-use crate::ids::{GroupId, InstanceId, SnapshotId, SubnetId, VolumeId};
+use crate::ids::{GroupId, InstanceId, ReservationId, SnapshotId, SubnetId, VolumeId};
 use crate::retry::retry;
 
 /// The name of the call that launches.
@@ -67,6 +68,8 @@ pub struct LaunchOrder {
     pub market: Market,
     /// For spot: the price limit; none leaves it at the on-demand price.
     pub max_price: Option<Price>,
+    /// On demand: the capacity reservation that it runs in, or nowhere.
+    pub reservation: Option<ReservationId>,
     /// Plain user data, 16 KiB at most after encoding.
     pub user_data: Vec<u8>,
     /// Tags for the instance.
@@ -185,6 +188,14 @@ impl Ec2 {
         }
         if let Some(zone) = &order.zone {
             request = request.placement(Placement::builder().availability_zone(&zone.0).build());
+        }
+        if let Some(id) = &order.reservation {
+            let target = CapacityReservationTarget::builder().capacity_reservation_id(id.as_str());
+            request = request.capacity_reservation_specification(
+                CapacityReservationSpecification::builder()
+                    .capacity_reservation_target(target.build())
+                    .build(),
+            );
         }
         match order.market {
             Market::OnDemand => request,

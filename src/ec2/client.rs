@@ -5,6 +5,7 @@
 //! as [`super::Kind::Ambiguous`], not as a second launch. (It also keeps the SDK from retrying
 //! `InsufficientInstanceCapacity`, an HTTP 500, for six seconds.)
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -34,8 +35,7 @@ use super::account::{Account, AccountError, Loaded};
 use super::endpoints::Endpoints;
 use super::https::Https;
 use super::owner::owner_of;
-use super::price::Known;
-use super::scores::KnownScores;
+use super::price::{Known, Price};
 use super::source::Source;
 use super::storage::StoragePrices;
 use super::trace::Trace;
@@ -92,10 +92,12 @@ pub struct Ec2 {
     pub(super) fis_at: Option<String>,
     /// AWS Price List's endpoint, likewise.
     pub(super) prices_at: Option<String>,
-    pub(super) on_demand: Arc<Known>,
+    /// Prices on demand, by their types.
+    pub(super) on_demand: Arc<Known<String, Option<Price>>>,
     /// The prices of storage, once they were asked for; none where they are not to be had.
     pub(super) storage: Arc<tokio::sync::OnceCell<Option<StoragePrices>>>,
-    pub(super) scores: Arc<KnownScores>,
+    /// Placement scores by the ids of zones, by the set of types that was scored.
+    pub(super) scores: Arc<Known<Vec<String>, BTreeMap<String, u8>>>,
     sts: aws_sdk_sts::Client,
     source: Option<Source>,
     region: String,

@@ -222,6 +222,7 @@ fn launch(targets: &DryRunTargets) -> LaunchOrder {
         instance_profile: None,
         market: Market::Spot,
         max_price: None,
+        reservation: None,
         user_data: Vec::new(),
         tags: targets.tags.clone(),
         root_tags: targets.tags.clone(),

@@ -234,6 +234,7 @@ fn kind(code: &str, status: u16) -> Kind {
         | "InsufficientCapacity"
         | "InsufficientThroughputCapacity"
         | "NoFreeAddressesInSubnet"
+        | "ReservationCapacityExceeded"
         | "InsufficientHostCapacity"
         | "InsufficientVolumeCapacity"
         | "InsufficientFreeAddressesInSubnet"
@@ -369,6 +370,7 @@ mod tests {
         for (code, status, expected) in [
             ("InsufficientInstanceCapacity", 500, Kind::Capacity),
             ("Unsupported", 400, Kind::Capacity),
+            ("ReservationCapacityExceeded", 400, Kind::Capacity),
             ("MaxSpotInstanceCountExceeded", 400, Kind::SpotQuota),
             (
                 "AuthFailure.ServiceLinkedRoleCreationNotPermitted",

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 
 use super::error::Error;
 
-/// Prices by their types, or why they are not to be had.
-pub(super) type Known = Mutex<BTreeMap<String, Result<Option<Price>, Error>>>;
+/// Answers that are asked for once, by what they are about; or why they are not to be had.
+pub(super) type Known<K, V> = Mutex<BTreeMap<K, Result<V, Error>>>;
 
 /// US dollars, of an instance an hour, to the millionth: AWS writes no more digits that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

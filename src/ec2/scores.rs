@@ -7,7 +7,7 @@
 //! `ec2:GetSpotPlacementScores`, is optional.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -32,9 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Scores by the ids of zones, which are the same in every account (`use1-az1`).
 type ByZone = BTreeMap<String, u8>;
-
-/// Scores by their sets of types, or why they are not to be had.
-pub(super) type KnownScores = Mutex<BTreeMap<Vec<String>, Result<ByZone, Error>>>;
 
 impl Ec2 {
     /// The placement scores of the zones of this region for one instance of any of these `types`, by

@@ -106,6 +106,10 @@ id!(
     AllocationId, "eipalloc-", "an allocation"
 );
 id!(
+    /// `cr-…`, a capacity reservation.
+    ReservationId, "cr-", "a capacity reservation's"
+);
+id!(
     /// `fs-…`, a file system of Elastic File System.
     FileSystemId, "fs-", "a file system"
 );

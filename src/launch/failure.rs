@@ -1,6 +1,6 @@
 //! The failures of a launch, with their hints.
 
-use crate::drive::pools::{ArchBy, Refused};
+use crate::drive::pools::{ArchBy, Refused, Unreserved};
 use crate::drive::quotas::Reached;
 use crate::drive::reconcile::{FreePlan, NoCapacity};
 use crate::ec2::{Arch, Market};
@@ -9,6 +9,10 @@ use crate::failure::{Exit, Failure};
 /// The hint for an account on AWS's Free plan.
 const PAID: &str = "a paid plan launches any type: Billing and Cost Management in the AWS console \
                     upgrades to one";
+
+/// The hint for a capacity reservation that is of no use.
+const OTHER_RESERVATION: &str = "`aws ec2 describe-capacity-reservations` lists those that there are; without \
+                                 --reservation it is launched elsewhere";
 
 /// The failure of an account whose Free plan has none of the types.
 pub(crate) fn free_plan(plan: FreePlan) -> Failure {
@@ -69,8 +73,23 @@ pub(crate) fn refused(refused: Refused, connect: &str) -> Failure {
             Exit::TryAgain,
             "a higher --max-price, another --type, or --on-demand".to_owned(),
         ),
+        Refused::Reservation { why, .. } => reservation_hint(why),
     };
     Failure::new(exit, refused).hint(hint)
+}
+
+/// The exit code and the hint for a capacity reservation in which nothing can be launched.
+fn reservation_hint(why: &Unreserved) -> (Exit, String) {
+    let exit = match why {
+        Unreserved::Full(_) => Exit::TryAgain,
+        Unreserved::Missing | Unreserved::State(_) => Exit::Unavailable,
+        Unreserved::Type { .. } | Unreserved::Kind(_) => Exit::Usage,
+    };
+    let hint = match why {
+        Unreserved::Type { .. } => format!("leave --type and the like away; {OTHER_RESERVATION}"),
+        _ => OTHER_RESERVATION.to_owned(),
+    };
+    (exit, hint)
 }
 
 /// The hint for types that all have another architecture than the required `only`.
@@ -118,6 +137,10 @@ pub(crate) fn no_capacity(lack: NoCapacity, connect: &str) -> Failure {
              any zone"
         ));
     }
-    hints.push("--type names other types, in order of liking".to_owned());
+    hints.push(if lack.is_reserved {
+        OTHER_RESERVATION.to_owned()
+    } else {
+        "--type names other types, in order of liking".to_owned()
+    });
     Failure::new(Exit::TryAgain, lack).hint(hints.join("\n      "))
 }

@@ -37,6 +37,9 @@ pub(crate) struct Tried {
     /// How it is paid for.
     #[cfg_attr(test, schemars(extend("enum" = ["spot", "on-demand"])))]
     market: &'static str,
+    /// Id of the capacity reservation that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reservation: Option<String>,
     /// Zone; null if EC2 chooses.
     zone: Option<String>,
     /// Price an hour in US dollars, of spot that of now; null where it is not known.
@@ -59,6 +62,7 @@ impl Offers {
         let tried = tried.into_iter().map(|offer| Tried {
             kind: offer.kind.clone(),
             market: offer.pool.market.as_str(),
+            reservation: offer.pool.reservation.as_ref().map(ToString::to_string),
             zone: zone.or(offer.pool.zone.as_ref()).map(ToString::to_string),
             dollars_an_hour: offer.price.map(Price::dollars),
             placement_score: offer.score.known(),
@@ -146,7 +150,7 @@ fn row(offer: &Offer, pinned: Option<&Zone>) -> [String; 5] {
             kind.cpus,
             gib(kind.memory)
         ),
-        pool.market.to_string(),
+        pool.market_words(),
         zone.map_or("a zone of EC2's choice", |zone| zone.0.as_str())
             .to_owned(),
         offer.price_words(),

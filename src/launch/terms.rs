@@ -7,7 +7,7 @@ use super::image;
 use crate::cloud::{Cloud, NATIVE};
 use crate::config::Options;
 use crate::config::launch::{ArchChoice, Fallback, LaunchOptions, Preference};
-use crate::drive::pools::{ArchBy, Requirements, Resources, Scores, Terms};
+use crate::drive::pools::{ArchBy, Requirements, Reserved, Resources, Scores, Terms};
 use crate::drive::tags::Settings;
 use crate::ec2::{Arch, Market};
 use crate::failure::{Exit, Failure};
@@ -28,14 +28,21 @@ pub(crate) fn terms(
         let error = anyhow!("{drive}: {error}");
         Failure::new(Exit::Config, error)
     };
-    let requirements = match &options.launch.requirements {
+    let asked = options.launch.requirements.as_ref();
+    let reservation = options.launch.reservation.clone();
+    let reserved = reservation.map(|id| Reserved {
+        id,
+        asked: asked.cloned(),
+    });
+    let requirements = match asked {
         Some(requirements) => Some(requirements.clone()),
         None => settings
             .requirements()
             .map_err(|error| unusable(error).hint("--type replaces it"))?,
     };
     let (arch, arch_by) = if is_new {
-        new_arch(options, requirements.as_ref(), cloud)?
+        let has_type = reserved.is_some() || matches!(requirements, Some(Requirements::Types(_)));
+        new_arch(options, has_type, cloud)?
     } else {
         let own = settings.arch().map_err(unusable)?;
         let own = own.unwrap_or(UNRECORDED);
@@ -63,13 +70,15 @@ pub(crate) fn terms(
         arch_by,
         like: None,
         scores: scores(options.launch.prefer),
+        reserved,
     })
 }
 
-/// The architecture of a new drive, if one is required, and what requires it.
+/// The architecture of a new drive, if one is required, and what requires it. One that `has_type` has that
+/// of its type.
 fn new_arch(
     options: &Options,
-    requirements: Option<&Requirements>,
+    has_type: bool,
     cloud: &Cloud,
 ) -> Result<(Option<Arch>, ArchBy), Failure> {
     let image = options.image.as_ref().unwrap_or(&cloud.image);
@@ -87,15 +96,13 @@ fn new_arch(
             _ => Ok((Some(own), ArchBy::Image)),
         };
     }
-    Ok(
-        match (options.launch.arch.or(options.new_arch), requirements) {
-            (Some(choice), _) => (choice.only(), ArchBy::Asked),
-            (None, Some(Requirements::Types(_))) => (None, ArchBy::Default),
-            // A registry has both architectures; an archive has one, most likely this computer's.
-            (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
-            (None, _) => (Some(cloud.arch), ArchBy::Default),
-        },
-    )
+    Ok(match (options.launch.arch.or(options.new_arch), has_type) {
+        (Some(choice), _) => (choice.only(), ArchBy::Asked),
+        (None, true) => (None, ArchBy::Default),
+        // A registry has both architectures; an archive has one, most likely this computer's.
+        (None, _) if file.is_some() => (Some(NATIVE), ArchBy::Image),
+        (None, _) => (Some(cloud.arch), ArchBy::Default),
+    })
 }
 
 /// Refuses an `--arch` that is not the drive's.
@@ -148,6 +155,7 @@ pub(crate) fn scores(prefer: Option<Preference>) -> Scores {
 /// The markets of a launch, the preferred one first.
 fn markets(options: &LaunchOptions) -> &'static [Market] {
     match (options.market, options.fallback) {
+        _ if options.reservation.is_some() => &[Market::OnDemand],
         (Some(Market::OnDemand), _) => &[Market::OnDemand],
         (_, Some(Fallback::OnDemand)) => &[Market::Spot, Market::OnDemand],
         (_, Some(Fallback::None) | None) => &[Market::Spot],

@@ -243,7 +243,7 @@ impl ProgressPrinter {
             "launching {}, {}, {}{}, {}",
             kind.name,
             kind.arch,
-            pool.market,
+            pool.market_words(),
             place.unwrap_or_default(),
             offer.price_words(),
         ));

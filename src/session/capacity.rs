@@ -8,7 +8,8 @@
 use super::request::Request;
 use super::state::Session;
 use crate::cloud::Cloud;
-use crate::drive::pools::{self, Like, Refused, Requirements, Terms};
+use crate::config::launch::Fallback;
+use crate::drive::pools::{self, Like, Refused, Requirements, Reserved, Terms};
 use crate::drive::reconcile::{Choosing, RunError, RunFailure};
 use crate::drive::{Goal, Outcome, tags};
 use crate::ec2::{Market, Ownership, Zone};
@@ -153,6 +154,25 @@ impl Session {
                         return (saved, asked);
                     }
                 }
+                _ if lack.is_reserved => {
+                    let is_told = self.request.options.launch.fallback == Some(Fallback::OnDemand);
+                    if !is_told && !may_ask {
+                        return (outcome, asked);
+                    }
+                    let id = self.leave_reservation().await;
+                    self.drive
+                        .report
+                        .print(&format!("there is no room in the capacity reservation{id}"));
+                    if !is_told {
+                        may_ask = false;
+                        let words = self.words_on_demand().await;
+                        self.drive.report.print(&words);
+                        if !self.drive.ask(QUESTION, false).await {
+                            return (outcome, asked);
+                        }
+                    }
+                    self.choose(&[Market::OnDemand], false);
+                }
                 _ if may_ask && !lack.on_demand => {
                     may_ask = false;
                     let words = self.words_on_demand().await;
@@ -173,6 +193,22 @@ impl Session {
 }
 
 impl Session {
+    /// Has the session launch outside of its capacity reservation from now on: the same type, where no other
+    /// was asked for. Returns the reservation's id, after a space.
+    async fn leave_reservation(&mut self) -> String {
+        let Some(terms) = &mut self.terms else {
+            return String::new();
+        };
+        let Some(Reserved { id, asked }) = terms.reserved.take() else {
+            return String::new();
+        };
+        let found = self.drive.cloud.ec2.capacity_reservation(&id).await;
+        if let (None, Ok(Some(found))) = (asked, found) {
+            terms.requirements = Requirements::Types(vec![found.instance_type]);
+        }
+        format!(" {id}")
+    }
+
     /// The price of the first offer on demand, in words.
     async fn words_on_demand(&self) -> String {
         let terms = self.terms.as_ref().map(|terms| Terms {
@@ -243,6 +279,8 @@ struct Lack {
     zone: Option<Zone>,
     /// Whether on demand was tried.
     on_demand: bool,
+    /// Whether it was a capacity reservation that had none.
+    is_reserved: bool,
 }
 
 /// The lack of capacity that a run failed for, if it was that, and ended in order.
@@ -262,6 +300,12 @@ fn lack(outcome: &Outcome) -> Option<Lack> {
         RunError::NoCapacity(refused) => Some(Lack {
             zone: refused.zone.clone(),
             on_demand: refused.on_demand,
+            is_reserved: refused.is_reserved,
+        }),
+        RunError::Pools(Refused::Reservation { why, .. }) if why.is_lack() => Some(Lack {
+            zone: None,
+            on_demand: true,
+            is_reserved: true,
         }),
         RunError::Pools(
             Refused::TooDear { .. }
@@ -272,6 +316,7 @@ fn lack(outcome: &Outcome) -> Option<Lack> {
         ) => Some(Lack {
             zone: None,
             on_demand: false,
+            is_reserved: false,
         }),
         _ => None,
     }

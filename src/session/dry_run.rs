@@ -138,8 +138,14 @@ impl Preview {
             self.action = "none";
             return Ok(());
         }
-        let subnets = reconciler.hosts().ingress().network().await;
         let zone = zone.as_ref().or(there.as_ref());
+        let elsewhere = zone.and_then(|zone| pools::reserved_elsewhere(&chosen.offers, zone));
+        if let (Some(words), Some(zone)) = (elsewhere, zone) {
+            self.line(&format!("{words}, and not in {zone}: nothing is launched"));
+            self.action = "none";
+            return Ok(());
+        }
+        let subnets = reconciler.hosts().ingress().network().await;
         let subnets = subnets.map_err(|error| run_failure(error.into()))?;
         let mut zones = chosen.offers.iter().map(|offer| offer.pool.zone.as_ref());
         // As at a launch: one zone whose instances can be reached is enough.

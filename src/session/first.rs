@@ -52,9 +52,10 @@ fn explanation(
     (size, month): (GibiBytes, Price),
     leases: Leases,
 ) -> String {
-    let what = match &terms.requirements {
-        Requirements::Types(types) => types.join(" or "),
-        Requirements::AtLeast(resources) => format!("the cheapest type with {resources}"),
+    let what = match (&terms.reserved, &terms.requirements) {
+        (Some(reserved), _) => format!("what {} is for", reserved.id),
+        (None, Requirements::Types(types)) => types.join(" or "),
+        (None, Requirements::AtLeast(resources)) => format!("the cheapest type with {resources}"),
     };
     let market = match terms.markets.first() {
         Some(Market::OnDemand) => "on demand",
@@ -91,6 +92,7 @@ mod tests {
             arch_by: ArchBy::Default,
             like: None,
             scores: Scores::Unasked,
+            reserved: None,
             is_free: false,
         };
         let explanation = |session, command| {

@@ -44,6 +44,7 @@ pub fn launch_order(token: &str) -> LaunchOrder {
         instance_profile: None,
         market: Market::Spot,
         max_price: None,
+        reservation: None,
         user_data: b"#!/bin/sh\n".to_vec(),
         tags: Tags::new(),
         root_tags: Tags::new(),

@@ -35,8 +35,38 @@ def main():
     experiment()
     restore(snapshot, zone)
     count_pages(zone)
+    reserve(zone)
     end(instance, snapshot)
     print("life: lived")
+
+
+def reserve(zone):
+    """A reservation has one place, which an instance takes; and zones have scores."""
+    of = {"InstanceType": "t3.micro", "AvailabilityZone": zone, "InstanceMatchCriteria": "targeted"}
+    made = ec2.create_capacity_reservation(InstancePlatform="Linux/UNIX", InstanceCount=1, **of)
+    id = made["CapacityReservation"]["CapacityReservationId"]
+    order = {
+        "ImageId": IMAGE,
+        "InstanceType": "t3.micro",
+        "MinCount": 1,
+        "MaxCount": 1,
+        "Placement": {"AvailabilityZone": zone},
+        "CapacityReservationSpecification": {
+            "CapacityReservationTarget": {"CapacityReservationId": id}
+        },
+    }
+    [instance] = ec2.run_instances(**order)["Instances"]
+    assert instance["CapacityReservationId"] == id
+    [found] = ec2.describe_capacity_reservations(CapacityReservationIds=[id])["CapacityReservations"]
+    assert (found["State"], found["AvailableInstanceCount"]) == ("active", 0), found
+    refused("ReservationCapacityExceeded", ec2.run_instances, **order)
+    ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
+    assert ec2.cancel_capacity_reservation(CapacityReservationId=id)["Return"]
+    types = ["c5.large", "m5.large", "r5.large"]
+    scores = ec2.get_spot_placement_scores(
+        InstanceTypes=types, TargetCapacity=1, SingleAvailabilityZone=True
+    )["SpotPlacementScores"]
+    assert all(1 <= it["Score"] <= 10 and it["AvailabilityZoneId"] for it in scores), scores
 
 
 def for_a_while():

@@ -24,8 +24,8 @@ const COMMANDS: [&str; 2] = ["connect", "run"];
 fn effect(id: &str) -> Option<Effect> {
     Some(match id {
         "gpu" | "cpus" | "memory" | "free" | "spot" | "on_demand" | "fallback" | "max_price"
-        | "prefer" | "ami" | "leave_zone" | "size" | "throughput" | "iops" | "warm" | "subnet"
-        | "instance_profile" => Effect::Launch,
+        | "prefer" | "reservation" | "ami" | "leave_zone" | "size" | "throughput" | "iops"
+        | "warm" | "subnet" | "instance_profile" => Effect::Launch,
         "image" | "mounts" | "no_mounts" | "shares" | "no_shares" | "docker" | "no_docker"
         | "slices" => Effect::Container,
         // Also what is reported elsewhere: the drive's own architecture is compared, the type of its

@@ -7,7 +7,7 @@ use crate::config::{Config, Once};
 
 /// The ids of the flags of [`Config`] that such a command has: what is launched, what comes along, and how
 /// hosts are reached.
-const IDS: [&str; 24] = [
+const IDS: [&str; 25] = [
     "types",
     "gpu",
     "cpus",
@@ -18,6 +18,7 @@ const IDS: [&str; 24] = [
     "fallback",
     "max_price",
     "prefer",
+    "reservation",
     "ami",
     "subnet",
     "instance_profile",
@@ -90,6 +91,7 @@ impl FromArgMatches for Launch {
             proxy_command: one(matches, "proxy_command"),
             once: Once {
                 json: matches.get_flag("json"),
+                reservation: one(matches, "reservation"),
                 ..Once::default()
             },
             ..Config::default()
@@ -113,6 +115,7 @@ mod tests {
             "--type m5.large,m5.xlarge --spot --fallback none --max-price 0.5 --prefer lasting --ami ami-1",
             "--gpu 1 --cpus 2 --memory 64G --on-demand --subnet subnet-1 --instance-profile data",
             "--free --throughput 250 --iops 4000 --warm 300 -e A=1 -e B --env-file x",
+            "--reservation cr-0123456789abcdef0 --type m5.large",
             "--notice 45 --slices 3 --dry-run --json --cidr 203.0.113.7/32 --proxy-command nc",
         ] {
             let words = || ["x"].into_iter().chain(line.split(' '));

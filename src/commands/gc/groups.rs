@@ -201,6 +201,7 @@ mod tests {
             instance_profile: None,
             market: Market::OnDemand,
             max_price: None,
+            reservation: None,
             user_data: Vec::new(),
             tags: tags.clone(),
             root_tags: tags,

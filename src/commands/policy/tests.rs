@@ -9,6 +9,9 @@ use crate::ec2::Partition;
 /// STS character limits*).
 const LONGEST: usize = 6144;
 
+/// The only action of EC2's that reads under another name than `Describe…`.
+const SCORES: &str = "ec2:GetSpotPlacementScores";
+
 const ROLE: &str = "arn:aws:iam::111122223333:role/xdrive";
 
 const KEY: &str = "arn:aws:kms:us-east-1:111122223333:key/mrk-0123456789abcdef";
@@ -60,7 +63,11 @@ fn nothing_that_is_no_read_is_allowed_everywhere() {
         if statement["Resource"] == "*" {
             for action in statement["Action"].as_array().unwrap() {
                 let action = action.as_str().unwrap();
-                let others = ["servicequotas:GetServiceQuota", "pricing:GetProducts"];
+                let others = [
+                    "servicequotas:GetServiceQuota",
+                    "pricing:GetProducts",
+                    SCORES,
+                ];
                 assert!(
                     others.contains(&action) || action.starts_with("ec2:Describe"),
                     "{action}"
@@ -140,7 +147,7 @@ fn with_an_owner_nothing_is_tied_to_the_drive_alone() {
         let actions = statement["Action"].as_array().unwrap();
         let actions = actions.iter().map(|action| action.as_str().unwrap());
         let changes = actions.clone().any(|action| {
-            let read = action.starts_with("ec2:Describe") || action.starts_with("servicequotas:");
+            let read = action.starts_with("ec2:Describe") || action == SCORES;
             action.starts_with("ec2") && !read || action.starts_with("ebs:")
         });
         let uses = actions.clone().all(|action| anybodys.contains(&action));
@@ -192,10 +199,34 @@ fn it_fits_a_managed_policy() {
             owner,
             tends: false,
             addresses: true,
+            reservations: true,
         };
         let text = super::policy(Partition::UsGov, grants).to_string();
         assert!(text.len() <= LONGEST, "{} characters", text.len());
     }
+}
+
+#[test]
+fn capacity_reservations_are_used_only_where_that_is_asked_for() {
+    let grants = Grants {
+        reservations: true,
+        ..Grants::default()
+    };
+    let with = super::policy(Partition::Aws, grants);
+    let with = with["Statement"].as_array().unwrap();
+    let uses = |statement: &Value| {
+        statement["Resource"]
+            .to_string()
+            .contains(":capacity-reservation/*")
+    };
+    let using: Vec<_> = with.iter().filter(|it| uses(it)).collect();
+    assert_eq!(using.len(), 1);
+    assert_eq!(using[0]["Action"], json!(["ec2:RunInstances"]));
+    assert!(
+        with.iter()
+            .any(|it| allows(it, "ec2:DescribeCapacityReservations"))
+    );
+    assert!(!policy(None).to_string().contains("apacity"));
 }
 
 #[test]
@@ -239,6 +270,7 @@ fn every_arn_is_of_the_partition() {
             owner: None,
             tends: false,
             addresses: true,
+            reservations: true,
         };
         let text = super::policy(partition, grants).to_string();
         let arns: Vec<&str> = text.split("\"arn:").skip(1).collect();
@@ -347,6 +379,7 @@ fn the_partition_is_that_of_the_arns_which_have_to_agree() {
         partition,
         role: Some(role.to_owned()),
         address: false,
+        reservation: false,
         own: false,
         tend: false,
         selftest: false,

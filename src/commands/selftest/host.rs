@@ -333,6 +333,7 @@ async fn lowest(run: &Run<'_>, what: What) -> Result<Option<Price>, Failure> {
             arch_by: ArchBy::Default,
             like: None,
             scores: Scores::Unasked,
+            reserved: None,
             is_free,
         };
         match pools::look(&run.cloud.ec2, &terms).await {

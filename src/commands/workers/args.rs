@@ -57,7 +57,9 @@ impl Args {
             once,
             ..Config::default()
         };
-        self.command.is_empty() && self.max.is_none() && self.launch.config == rest
+        let is_reserved = self.launch.config.once.reservation.is_some();
+        let has_more = self.max.is_some() || is_reserved;
+        self.command.is_empty() && !has_more && self.launch.config == rest
     }
 
     /// Refuses what is for workers that are begun by it.

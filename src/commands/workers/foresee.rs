@@ -116,7 +116,9 @@ async fn what_lacks(
 ) -> Result<Vec<Lacks>, Failure> {
     let count = u32::try_from(launches).unwrap_or(u32::MAX);
     let mut first: BTreeMap<Quota, &Offer> = BTreeMap::new();
-    for offer in tried {
+    // What is reserved counts already (EC2 user guide, *Capacity Reservation concepts*).
+    let counted = tried.iter().filter(|it| it.pool.reservation.is_none());
+    for offer in counted {
         if let Some(quota) = Quota::for_type(&offer.pool.instance_type, offer.pool.market) {
             first.entry(quota).or_insert(offer);
         }
@@ -166,11 +168,15 @@ fn reservation(tried: &[&Offer], launches: usize) -> String {
         .iter()
         .find(|offer| offer.pool.market == Market::OnDemand);
     match on_demand {
-        None => "none is taken by spot; --on-demand takes what is reserved".to_owned(),
+        None => "none is taken by spot; --reservation ID launches in one, on demand".to_owned(),
+        Some(Offer { pool, .. }) if pool.reservation.is_some() => {
+            "it is used, for as many as it has room for".to_owned()
+        }
         Some(offer) => format!(
             "helps where all have to be there at one time: aws ec2 create-capacity-reservation \
              --instance-type {} --instance-platform Linux/UNIX --availability-zone ZONE \
-             --instance-count {launches}; it is billed on demand from then on, used or not",
+             --instance-count {launches}, then --reservation ID; it is billed on demand from then \
+             on, used or not",
             offer.pool.instance_type
         ),
     }

@@ -67,6 +67,7 @@ fn options() -> impl Strategy<Value = LaunchOptions> {
         of(select(architectures)),
         of(ami),
         of(profile),
+        of("cr-[0-9a-f]{8,17}"),
     );
     let terms = (
         of(select(markets)),
@@ -86,7 +87,7 @@ fn options() -> impl Strategy<Value = LaunchOptions> {
         of(1..=16_u32),
     );
     (machine, terms, drive).prop_map(|(machine, terms, drive)| {
-        let (requirements, arch, ami, instance_profile) = machine;
+        let (requirements, arch, ami, instance_profile, reservation) = machine;
         let (market, fallback, (max_price, budget), prefer, is_free, leave_zone, subnet) = terms;
         let (size, speed, notice, checkpoint, freezes, slices) = drive;
         LaunchOptions {
@@ -102,6 +103,7 @@ fn options() -> impl Strategy<Value = LaunchOptions> {
             leave_zone,
             subnet: subnet.map(|it| it.parse().unwrap()),
             instance_profile,
+            reservation: reservation.map(|it| it.parse().unwrap()),
             size,
             speed,
             notice,
@@ -178,6 +180,11 @@ fn options_lie_over_others_as_flags_over_the_configuration() {
         "type=cpus=2 market=on-demand max_price=0.500000 leave_zone=true throughput=200 iops=4000 \
          notice=7s"
     );
+    let reserved = "reservation=cr-0123456789abcdef0";
+    assert_eq!(over("notice=9s", reserved), format!("{reserved} notice=9s"));
+    for bound in ["type=m5.large", "market=spot"] {
+        assert_eq!(over(bound, reserved), bound);
+    }
     assert_eq!(over("free=true", "type=m5.large"), "free=true");
     assert_eq!(over("type=m5.large", "free=true"), "type=m5.large");
 }

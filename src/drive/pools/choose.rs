@@ -136,8 +136,9 @@ impl Choice<'_> {
                 instance_type: kind.name.clone(),
                 zone,
                 market,
-                image: self.image(kind),
+                image: image(self.terms, kind),
                 max_price,
+                reservation: None,
             };
             match (price, max_price) {
                 (Some(price), Some(max)) if price > max => {
@@ -151,16 +152,6 @@ impl Choice<'_> {
                 }),
             }
         }
-    }
-
-    /// The machine image of a type: the named one, else that of the host which it has to be like.
-    fn image(&self, kind: &InstanceType) -> String {
-        let like = self.terms.like.as_ref().filter(|like| like.has(kind));
-        let alike = like.and_then(|like| like.image.as_ref());
-        self.terms.image.as_ref().or(alike).map_or_else(
-            || image_of(kind.arch, kind.needs_driver()).to_owned(),
-            String::clone,
-        )
     }
 
     /// The zones of a type, with the spot price in each; without a zone EC2 chooses.
@@ -209,6 +200,16 @@ impl Choice<'_> {
             left_out: self.left_out,
         })
     }
+}
+
+/// The machine image of a type: the named one, else that of the host which it has to be like.
+pub(super) fn image(terms: &Terms, kind: &InstanceType) -> String {
+    let like = terms.like.as_ref().filter(|like| like.has(kind));
+    let alike = like.and_then(|like| like.image.as_ref());
+    terms.image.as_ref().or(alike).map_or_else(
+        || image_of(kind.arch, kind.needs_driver()).to_owned(),
+        String::clone,
+    )
 }
 
 /// The rank of a type, before any price: whether it is unlike the host of a frozen program, and its place

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ec2::{Arch, Ec2, Error, InstanceType, Kind, Market, Price};
 
 use super::{
-    Chosen, LeftOut, Offer, Refused, Requirements, Scores, Terms, choose, lasting, to_try,
+    Chosen, LeftOut, Offer, Refused, Requirements, Scores, Terms, choose, lasting, reserved, to_try,
 };
 
 /// How many of the types that meet the requirements are priced: as many as one call answers in one
@@ -21,6 +21,9 @@ const NO_TYPE: &str = "InvalidInstanceType";
 
 /// Asks EC2, and chooses.
 pub async fn look(ec2: &Ec2, terms: &Terms) -> Result<Chosen, Refused> {
+    if let Some(wanted) = &terms.reserved {
+        return reserved::look(ec2, terms, wanted).await;
+    }
     let (types, prices) = match &terms.requirements {
         Requirements::Types(names) => {
             let (types, prices) = tokio::join!(ec2.instance_types(names), ec2.spot_prices(names));

@@ -166,10 +166,14 @@ impl Resources {
 
     /// As [`Self::is_met_by`], burstable or not.
     pub(super) fn is_within(&self, kind: &InstanceType) -> bool {
+        self.is_had_by(kind) && (self.gpus > 0 || !kind.has_accelerator)
+    }
+
+    /// Whether a type has all of them, whatever else it has.
+    pub(super) fn is_had_by(&self, kind: &InstanceType) -> bool {
         kind.cpus >= self.cpus
             && u64::from(kind.memory) >= u64::from(self.memory) * 1024
             && kind.gpus >= self.gpus
-            && (self.gpus > 0 || !kind.has_accelerator)
     }
 }
 

@@ -62,6 +62,7 @@ pub(super) fn terms(requirements: &str) -> Terms {
         arch_by: ArchBy::Drive,
         like: None,
         scores: Scores::Unasked,
+        reserved: None,
         is_free: false,
     }
 }
@@ -369,6 +370,7 @@ fn tries_are_bounded_in_each_market_and_stay_in_a_pinned_zone() {
                 market,
                 image: "ami-1".into(),
                 max_price: None,
+                reservation: None,
             })
         })
         .collect();

@@ -16,7 +16,7 @@ use super::super::source::Source;
 use super::super::subnets::Subnets;
 use super::super::tags::{self, Carried, RunTags};
 use super::act::may_have_happened;
-use super::{FreePlan, NoCapacity, Placement, Reconciler, RunError};
+use super::{FreePlan, NoCapacity, Reconciler, RunError};
 
 /// The name of Amazon Linux's root device (EC2 user guide, *Device names for volumes*).
 const ROOT_DEVICE: &str = "/dev/xvda";
@@ -43,21 +43,20 @@ impl<H: Hosts> Reconciler<H> {
             }
         }
         self.await_pools().await?;
-        let Placement { subnet, zone, .. } = &self.wanted.placement;
-        if let (Some(pinned), Some(subnet), Some(there)) = (pinned, subnet, zone)
-            && pinned != there
-        {
+        let is_reserved = self.wanted.is_reserved();
+        if let Some(elsewhere) = self.wanted.elsewhere(pinned) {
             return Err(RunError::NoCapacity(Box::new(NoCapacity {
-                zone: Some(pinned.clone()),
+                zone: pinned.cloned(),
                 tried: 0,
                 of: 0,
                 on_demand: true,
-                elsewhere: Some((subnet.clone(), there.clone())),
+                elsewhere: Some(elsewhere),
+                is_reserved,
                 last: None,
                 reached: Vec::new(),
             })));
         }
-        let zone = pinned.or(zone.as_ref()).cloned();
+        let zone = pinned.or(self.wanted.placement.zone.as_ref()).cloned();
         let subnets = self.hosts.subnets().await?;
         let reachable = self.reachable(&subnets, zone.as_ref())?;
         let (offers, cut) = pools::to_try(&reachable, zone.as_ref());
@@ -146,6 +145,7 @@ impl<H: Hosts> Reconciler<H> {
             of,
             on_demand,
             elsewhere: None,
+            is_reserved,
             last,
             reached: over_quota,
         })))
@@ -257,6 +257,7 @@ impl<H: Hosts> Reconciler<H> {
             instance_profile: placement.instance_profile.clone(),
             market: pool.market,
             max_price: pool.max_price,
+            reservation: pool.reservation.clone(),
             user_data: prepared.user_data,
             tags,
             root_tags,

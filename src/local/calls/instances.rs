@@ -175,7 +175,6 @@ pub(super) fn item(
     at: Timestamp,
     delays: &Delays,
 ) -> Vec<Xml> {
-    let ended = matches!(state, InstanceState::Terminated);
     let mut item = vec![
         Xml::text("instanceId", id),
         Xml::text("imageId", &instance.image),
@@ -201,7 +200,7 @@ pub(super) fn item(
         Xml::text("enaSupport", true),
         Xml::text("platformDetails", "Linux/UNIX"),
     ];
-    if !ended {
+    if !matches!(state, InstanceState::Terminated) {
         item.push(Xml::text("privateIpAddress", instance.machine.address));
         item.extend(subnet(world, instance).map(|subnet| Xml::text("subnetId", subnet)));
         item.push(Xml::text("vpcId", catalog::VPC));
@@ -240,8 +239,8 @@ pub(super) fn item(
     if let Some(token) = &instance.token {
         item.push(Xml::text("clientToken", &token.word));
     }
-    let capacity = instance.capacity.as_ref();
-    item.extend(capacity.map(|id| Xml::text("capacityReservationId", id)));
+    let reserved = instance.capacity.iter();
+    item.extend(reserved.map(|id| Xml::text("capacityReservationId", id)));
     if let Some(spot) = &instance.spot {
         item.push(Xml::text("instanceLifecycle", "spot"));
         item.push(Xml::text("spotInstanceRequestId", &spot.id));

@@ -24,7 +24,7 @@ pub(crate) struct CapacityReservation {
 }
 
 impl CapacityReservation {
-    /// Its state at `at` as EC2 writes it; none before it was made.
+    /// The reservation's state at `at` as EC2 writes it; none before it was made.
     pub(crate) fn state(&self, at: Timestamp) -> Option<&'static str> {
         let past = |stamp: Option<Timestamp>| stamp.is_some_and(|stamp| stamp <= at);
         if at < self.created {

@@ -308,6 +308,7 @@ pub fn wanted(market: Market) -> Wanted {
                 market,
                 image: image_of(Arch::X86_64, false).to_owned(),
                 max_price: None,
+                reservation: None,
             },
             score: Score::default(),
             kind: InstanceType {

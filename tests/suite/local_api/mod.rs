@@ -8,6 +8,7 @@ mod life;
 mod lists;
 mod real;
 mod refusals;
+mod reservations;
 mod tokens;
 mod wide;
 

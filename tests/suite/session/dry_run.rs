@@ -264,7 +264,7 @@ fn prices_on_demand_take_a_right_and_nothing_else_does() {
         .prints("t3.medium  x86_64, 2 CPUs, 4 GiB  on demand  us-east-1a  price not known");
     site.run(&["prices", "t3.medium"])
         .is(0)
-        .prints("$0.01248       ?\n")
+        .prints("$0.01248       ?              ?\n")
         .reports("on-demand prices are not known: GetProducts: AccessDenied");
     site.run(&["doctor"])
         .is(0)
@@ -284,9 +284,9 @@ fn prices_are_shown_by_type_and_zone() {
     let ended = site.run(&["prices", "t3.medium", "g5g.xlarge"]);
     ended
         .is(0)
-        .prints("type        arch    CPUs    memory  GPUs  zone        spot, an hour  on demand\n")
-        .prints("t3.medium   x86_64     2     4 GiB     0  us-east-1a  $0.01248       $0.0416\n")
-        .prints("g5g.xlarge  arm64      4     8 GiB     1  us-east-1c  $0.1596        $0.4200\n");
+        .prints("type        arch    CPUs    memory  GPUs  zone        spot, an hour  on demand  score\n")
+        .prints("t3.medium   x86_64     2     4 GiB     0  us-east-1a  $0.01248       $0.0416        ?\n")
+        .prints("g5g.xlarge  arm64      4     8 GiB     1  us-east-1c  $0.1596        $0.4200        ?\n");
     let rows: serde_json::Value =
         serde_json::from_str(&site.run(&["prices", "t3.medium", "--json"]).is(0).stdout).unwrap();
     assert_eq!(rows[0]["zone"], "us-east-1a");

@@ -248,6 +248,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
         "note",
         "on-demand",
         "quiet",
+        "reservation",
         "shared",
         "spot",
         "tag",

@@ -34,11 +34,11 @@ fn what_lasts_comes_first_where_that_is_preferred_and_the_score_is_said() {
     dry_run(&site, &["--prefer", "price"])
         .is(0)
         .prints("spot  us-east-1a  $0.02295 an hour\n");
-    let plan = document(
+    let shown = document(
         "dry-run",
         &site.run(&["connect", "demo", "--dry-run", "--json"]),
     );
-    assert_eq!(plan["offers"][0]["placement_score"], 9, "{plan}");
+    assert_eq!(shown["offers"][0]["placement_score"], 9, "{shown}");
     plant(&site, vcpu_limit());
     let ended = connect(&site, LASTING);
     ended.is(75).reports(

@@ -57,6 +57,7 @@ mod readme;
 mod receipt;
 mod recipe;
 mod refusals;
+mod reservation;
 mod restart;
 mod runs;
 mod saved;
