@@ -24,7 +24,7 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
         Ok(host) => host,
         Err(next) => return next,
     };
-    let losers: Vec<Step> = losers(view, host).collect();
+    let losers = losers(view, host);
     if !losers.is_empty() {
         return Next::Do(losers);
     }
@@ -99,17 +99,12 @@ fn choose_host<'a>(view: &View<'a>) -> Result<Option<&'a SeenInstance>, Next> {
 }
 
 /// The steps that end this session's other instances, and its volumes that were for them.
-fn losers<'a>(
-    view: &View<'a>,
-    host: Option<&'a SeenInstance>,
-) -> impl Iterator<Item = Step> + use<'a> {
+fn losers(view: &View, host: Option<&SeenInstance>) -> Vec<Step> {
     let seen = view.seen;
     let instances = seen
         .instances
         .iter()
-        .filter(move |instance| {
-            instance.is_live() && host.is_none_or(|host| host.id != instance.id)
-        })
+        .filter(|instance| instance.is_live() && host.is_none_or(|host| host.id != instance.id))
         .filter(|instance| seen.is_mine(instance) && !recovery::is_spared(view, instance))
         .filter_map(|instance| TerminationGrounds::prove(seen, instance))
         .map(Step::Terminate);
@@ -121,7 +116,7 @@ fn losers<'a>(
         .filter(|volume| volume.is_unused())
         .filter_map(|volume| DeletionGrounds::prove(seen, volume))
         .map(Step::DeleteVolume);
-    instances.chain(volumes)
+    instances.chain(volumes).collect()
 }
 
 pub(super) enum Approach {

@@ -5,7 +5,7 @@ use crate::ec2::{InstanceState, SnapshotState, VolumeState};
 
 use super::super::hosts::Client;
 use super::super::observed::{Attempt, SeenInstance, SeenSnapshot, SeenVolume};
-use super::super::proof::{DeletionGrounds, FailedSnapshot, TerminationGrounds, saves};
+use super::super::proof::{DeletionGrounds, FailedSnapshot, saves};
 use super::super::stuck::Why;
 use super::super::tags::SnapshotKind;
 use super::lineage;
