@@ -144,6 +144,7 @@ impl Hosts for PaperHosts {
             client,
             guests: 0,
             closing: state.closed_by.is_some(),
+            noticed: false,
             mounted,
             unmounted: state
                 .unmounted

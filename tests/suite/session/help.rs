@@ -228,7 +228,7 @@ fn the_topic_of_exit_codes_names_every_command_that_prints_json() {
 #[test]
 fn every_flag_of_connect_is_configured_by_its_name() {
     // Choices of one session, and of how it is printed.
-    const OF_ONE_SESSION: [&str; 26] = [
+    const OF_ONE_SESSION: [&str; 27] = [
         "address",
         "budget",
         "color",
