@@ -29,7 +29,7 @@ use crate::opener::{Drive, DriveFacts, demand_fork, describe_step, run_failure, 
 use crate::report::{self, Text};
 
 /// What connecting would do, as `connect --dry-run --json` prints it (`src/cli/schemas/dry-run.json`).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Preview {
     /// Name of the drive.
@@ -90,15 +90,7 @@ impl Preview {
         Self {
             drive: drive.to_string(),
             action: "launch",
-            instance: None,
-            steps: Vec::new(),
-            from: None,
-            container: None,
-            shares: Vec::new(),
-            ingress: Vec::new(),
-            address: None,
-            offers: None,
-            text: String::new(),
+            ..Self::default()
         }
     }
 

@@ -448,8 +448,7 @@ impl<'a> Ending<'a> {
                         .any(|snapshot| saves(snapshot, volume))
             });
             if taken && seen.is_closed(instance) {
-                let next = recovery::end(self.view, instance);
-                self.take(next);
+                self.take(recovery::end(self.view, instance));
             }
             return;
         }
@@ -459,10 +458,8 @@ impl<'a> Ending<'a> {
         }
         if seen.is_mine(instance) {
             // A session that moves does not wait for EC2.
-            let is_left = self.parks && recovery::is_spared(self.view, instance);
-            if !is_left {
-                let next = recovery::end(self.view, instance);
-                self.take(next);
+            if !(self.parks && recovery::is_spared(self.view, instance)) {
+                self.take(recovery::end(self.view, instance));
             }
             return;
         }

@@ -1,6 +1,7 @@
 //! The promises over random worlds: no step that destroys, mounts or makes is planned without its
 //! reason. They are written here a second time, from the crate's table, not from the plan's code.
 
+use proptest::option;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
@@ -53,6 +54,10 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
         1 => Just(InstanceState::ShuttingDown),
         1 => Just(InstanceState::Terminated),
     ];
+    let (checks, spared) = (
+        option::weighted(0.3, checks()),
+        option::weighted(0.3, moments()),
+    );
     (
         states,
         sessions(),
@@ -60,35 +65,29 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
         moments(),
         any::<bool>(),
         0..3_u64,
-        proptest::option::weighted(0.2, moments()),
-        (
-            proptest::option::weighted(0.3, checks()),
-            proptest::option::weighted(0.3, moments()),
-        ),
+        option::weighted(0.2, moments()),
+        (checks, spared),
     )
         .prop_map(
-            |(state, session, contact, since, listed, launched, off_by, (checks, spared))| {
-                SeenInstance {
-                    state,
-                    session,
-                    contact: if state == InstanceState::Running {
-                        contact
-                    } else {
-                        Contact::NotAsked
-                    },
-                    since,
-                    made: since,
-                    checks,
-                    spared,
-                    listed,
-                    lease: off_by.map(|off_by| SeenLease {
-                        until: jiff::Timestamp::UNIX_EPOCH,
-                        off_by,
-                    }),
-                    launched: jiff::Timestamp::UNIX_EPOCH
-                        + std::time::Duration::from_secs(launched),
-                    ..host(1)
-                }
+            |(state, session, contact, since, listed, launched, off_by, known)| SeenInstance {
+                state,
+                session,
+                contact: if state == InstanceState::Running {
+                    contact
+                } else {
+                    Contact::NotAsked
+                },
+                since,
+                made: since,
+                checks: known.0,
+                spared: known.1,
+                listed,
+                lease: off_by.map(|off_by| SeenLease {
+                    until: jiff::Timestamp::UNIX_EPOCH,
+                    off_by,
+                }),
+                launched: jiff::Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(launched),
+                ..host(1)
             },
         )
 }
@@ -100,7 +99,7 @@ fn attachments() -> impl Strategy<Value = Option<SeenAttachment>> {
         1 => Just(AttachmentState::Detaching),
         1 => Just(AttachmentState::Busy),
     ];
-    proptest::option::of((states, 1..4_u8, proptest::bool::weighted(0.03)).prop_map(
+    option::of((states, 1..4_u8, proptest::bool::weighted(0.03)).prop_map(
         |(state, on, delete_on_termination)| SeenAttachment {
             instance: id(on),
             state,
@@ -129,7 +128,7 @@ fn volumes() -> impl Strategy<Value = SeenVolume> {
         ),
         sessions(),
         moments(),
-        proptest::option::of(1..5_u8),
+        option::of(1..5_u8),
     )
         .prop_map(
             |(state, attachment, base, ahead, (blank, formatted, listed), session, since, from)| {
@@ -193,11 +192,11 @@ prop_compose! {
         mut volumes in proptest::collection::vec(volumes(), 0..3),
         mut snapshots in proptest::collection::vec(snapshots(), 0..3),
         first in moments(),
-        announced in proptest::option::weighted(0.3, moments()),
-        unsure in proptest::option::weighted(0.2, moments()),
-        raised in proptest::option::of((1..4_u8, 1..4_u64)),
-        refused in proptest::option::weighted(0.2, 1..4_u8),
-        verdicts in proptest::collection::vec(proptest::option::of(verdicts()), 4),
+        announced in option::weighted(0.3, moments()),
+        unsure in option::weighted(0.2, moments()),
+        raised in option::of((1..4_u8, 1..4_u64)),
+        refused in option::weighted(0.2, 1..4_u8),
+        verdicts in proptest::collection::vec(option::of(verdicts()), 4),
         (is_new, are_aligned) in (proptest::bool::weighted(0.05), any::<bool>()),
     ) -> Observed {
         // Too rare to wait for: a new drive on its first host, and snapshots as new as their
