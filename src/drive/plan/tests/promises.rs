@@ -54,10 +54,7 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
         1 => Just(InstanceState::ShuttingDown),
         1 => Just(InstanceState::Terminated),
     ];
-    let (checks, spared) = (
-        option::weighted(0.3, checks()),
-        option::weighted(0.3, moments()),
-    );
+    let spared = option::weighted(0.3, moments());
     (
         states,
         sessions(),
@@ -66,7 +63,7 @@ fn instances() -> impl Strategy<Value = SeenInstance> {
         any::<bool>(),
         0..3_u64,
         option::weighted(0.2, moments()),
-        (checks, spared),
+        (option::weighted(0.3, checks()), spared),
     )
         .prop_map(
             |(state, session, contact, since, listed, launched, off_by, known)| SeenInstance {
