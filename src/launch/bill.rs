@@ -6,8 +6,8 @@
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cost::ADDRESS_DOLLARS;
-use crate::ec2::{GibiBytes, Price, Speed, volume_cents};
+use super::cost::{ADDRESS_DOLLARS, ROOT_GIB};
+use crate::ec2::{GibiBytes, Price, Speed, snapshot_cents, volume_cents};
 
 /// The shortest time that is billed.
 const LEAST: SignedDuration = SignedDuration::from_secs(60);
@@ -35,8 +35,22 @@ impl Span {
         self.to.duration_since(self.from)
     }
 
+    /// The part of it from `from` to `to`; none where there is none.
+    pub(crate) fn within(self, from: Timestamp, to: Timestamp) -> Option<Self> {
+        let (from, to) = (self.from.max(from), self.to.min(to));
+        (from < to).then_some(Self { from, to })
+    }
+
     fn hours(self) -> f64 {
         self.duration().as_secs_f64() / SECONDS_AN_HOUR
+    }
+
+    /// The months, by the days of the one that it ends in.
+    fn months(self) -> f64 {
+        // Midnight is of the next day.
+        let last = self.to - SignedDuration::from_nanos(1);
+        let days = last.to_zoned(TimeZone::UTC).days_in_month();
+        self.duration().as_secs_f64() / (f64::from(days) * SECONDS_A_DAY)
     }
 
     /// The dollars at one price an hour.
@@ -80,11 +94,25 @@ impl Span {
 
     /// The dollars for a gp3 disk.
     pub(crate) fn of_disk(self, size: GibiBytes, speed: Speed) -> f64 {
-        let days = self.to.to_zoned(TimeZone::UTC).days_in_month();
-        let months = self.duration().as_secs_f64() / (f64::from(days) * SECONDS_A_DAY);
-        let cents = u32::try_from(volume_cents(size, speed)).unwrap_or(u32::MAX);
-        months * f64::from(cents) / 100.0
+        self.months() * in_dollars(volume_cents(size, speed))
     }
+
+    /// The dollars for an instance's root disk.
+    pub(crate) fn of_root_disk(self) -> f64 {
+        self.of_disk(ROOT_GIB, Speed::default())
+    }
+
+    /// The dollars for so many bytes in snapshots.
+    pub(crate) fn of_snapshots(self, bytes: u64) -> f64 {
+        // No account has so many that a float lacks digits for them.
+        #[expect(clippy::cast_precision_loss, reason = "a bill has no 53 bits")]
+        let gib = bytes as f64 / f64::from(1 << 30);
+        self.months() * gib * in_dollars(snapshot_cents(1))
+    }
+}
+
+fn in_dollars(cents: u64) -> f64 {
+    f64::from(u32::try_from(cents).unwrap_or(u32::MAX)) / 100.0
 }
 
 #[cfg(test)]
@@ -142,6 +170,22 @@ mod tests {
         };
         assert!(is(hour.of_disk(100, fast), (8.0 + 5.0 + 4.0) / 672.0));
         assert!(is(hour.of_address(), 0.005));
+        // The last hour of a month is that month's.
+        let hour = Span::new(at("2026-01-31T23:00:00Z"), at("2026-02-01T00:00:00Z"));
+        assert!(is(hour.of_snapshots(3 << 29), 1.5 * 0.05 / 744.0));
+        assert!(is(hour.of_root_disk(), 30.0 * 0.08 / 744.0));
+    }
+
+    #[test]
+    fn the_days_of_a_time_cost_as_much_as_the_whole() {
+        let whole = Span::new(at("2026-11-01T22:00:00Z"), at("2026-11-03T01:00:00Z"));
+        let days = ["01", "02", "03", "04"].map(|day| at(&format!("2026-11-{day}T00:00:00Z")));
+        let parts = days.windows(2).map(|day| whole.within(day[0], day[1]));
+        let parts: Vec<Span> = parts.map(Option::unwrap).collect();
+        let sum: f64 = parts.iter().map(|part| part.of_address()).sum();
+        assert!(is(sum, whole.of_address()) && is(sum, 27.0 * 0.005));
+        assert_eq!(whole.within(days[3], days[3]), None);
+        assert_eq!(whole.within(at("2026-11-03T01:00:00Z"), days[3]), None);
     }
 
     /// The next number of a sequence, below `limit`.
