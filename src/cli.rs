@@ -19,8 +19,8 @@ use clap::builder::Styles;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, flags,
-    fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
+    Context, adopt, attach, cat, code, connect, containers, copy, cost, cp, delete, diff, doctor,
+    flags, fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
     recipe, rename, run, selftest, share, ssh_config, stop, sync, tend, workers,
 };
 use crate::ec2::Account;
@@ -289,6 +289,10 @@ pub enum DriveCommand {
     ///
     /// When and where each was saved, how long that ran and what it cost, as its tags record it.
     Log(log::Args),
+    /// Show what each drive has cost, by day and kind.
+    ///
+    /// From what EC2 lists of it: its snapshots, each with the record of its session, and what is up.
+    Cost(cost::Args),
     /// Show which files differ between two generations of a drive.
     ///
     /// They are read from their snapshots, without an instance.

@@ -4,6 +4,7 @@ pub(crate) mod bill;
 pub(crate) mod cost;
 pub(crate) mod failure;
 pub(crate) mod image;
+pub(crate) mod ledger;
 pub(crate) mod offers;
 pub(crate) mod shares;
 pub(crate) mod terms;

@@ -15,6 +15,7 @@
 //!                        ├─ log, note what is recorded of its generations; diff: which files differ
 //!                        ├─ delete    a drive, or one of its saves; rename: another name for it
 //!                        ├─ fork, copy a new drive that begins as another one was; adopt: as what is none
+//!                        ├─ cost      what drives have cost, by day and kind
 //!                        ├─ prices    what instances cost, as spot now and on demand
 //!                        ├─ gc        every unused drive: saved and pruned, or listed
 //!                        ├─ share     file systems outside of every drive
@@ -88,7 +89,7 @@
 //! | `attached` | a host that is up, for a session or visit: monitor, reconnector, what runs there |
 //! | `opener` | a drive as every verb finds it: parts, owner, questions, the loop's progress and outcome |
 //! | `access` | ingress rules, login, lease, and the drive's hosts over SSH |
-//! | `launch` | what a launch asks: terms, offers as text, the image, shares, ways between workers, failures |
+//! | `launch` | what a launch asks: terms, offers as text, the image, shares, ways between workers, failures; bills and ledgers |
 //! | `transfer` | copies of files between this computer and a container |
 //! | `asleep` | the files of a drive in its snapshot, read without an instance |
 //! | [`drive`] | tags, what was observed, the pure plan, pools and offers, proofs, the loop |

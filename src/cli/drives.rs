@@ -2,9 +2,9 @@
 
 use super::DriveCommand;
 use crate::commands::{
-    Context, adopt, attach, cat, code, connect, containers, copy, cp, delete, diff, doctor, fork,
-    freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, run, selftest, share,
-    ssh_config, stop, sync, tend, workers,
+    Context, adopt, attach, cat, code, connect, containers, copy, cost, cp, delete, diff, doctor,
+    fork, freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, run, selftest,
+    share, ssh_config, stop, sync, tend, workers,
 };
 use crate::failure::Failure;
 
@@ -17,6 +17,7 @@ impl DriveCommand {
             Self::Stop(args) => stop::run(&args, context),
             Self::Freeze(args) => freeze::run(args, context),
             Self::Log(args) => log::run(args, context),
+            Self::Cost(args) => cost::run(&args, context),
             Self::Diff(args) => diff::run(args, context),
             Self::Note(args) => note::run(args, context),
             Self::Delete(args) => delete::run(args, context),

@@ -19,13 +19,14 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, unattended, network, local)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 23] = [
+const RARE: [&str; 24] = [
     "adopt",
     "attach",
     "cat",
     "code",
     "containers",
     "copy",
+    "cost",
     "delete",
     "diff",
     "fork",

@@ -9,7 +9,6 @@ mod plot;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -224,10 +223,7 @@ fn write_plot(
     }
     let title = format!("Spot prices in {region}, {}", last(days));
     let svg = plot::svg(&title, &lines, start, end);
-    fs::write(file, svg).map_err(|error| {
-        let error = anyhow!("cannot write {}: {error}", file.display());
-        Failure::new(Exit::Failed, error)
-    })
+    super::plot::write(file, &svg)
 }
 
 /// The last days in words, such as `the last 30 days`.

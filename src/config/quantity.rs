@@ -68,6 +68,9 @@ const TRIES: RangeInclusive<u32> = 1..=1_000;
 /// How far back the output of a run can be shown.
 const PASTS: RangeInclusive<Duration> = Duration::from_secs(1)..=WEEK;
 
+/// How far back the cost of drives can be shown: a year. Prices of spot are those of its launches beyond EC2's 90 days.
+const SPENDINGS: RangeInclusive<Duration> = DAY..=Duration::from_hours(366 * 24);
+
 /// The days that prices can be shown for: EC2 knows the last 90.
 const DAYS: RangeInclusive<u8> = 1..=90;
 
@@ -80,6 +83,8 @@ const TIMES: &str = "times are such as 90s, 30m, 8h, 1h30m or 3d";
 /// The lengths in bytes that the kept output of a command can have: at least what may be in transit
 /// when a connection ends.
 const SPOOLS: RangeInclusive<u64> = 4 * MIB..=64 * GIB;
+
+const DAY: Duration = Duration::from_hours(24);
 
 const WEEK: Duration = Duration::from_hours(7 * 24);
 
@@ -341,6 +346,11 @@ pub fn limit(text: &str) -> Result<Duration, Invalid> {
 /// Parses how far back the output of a run is shown.
 pub fn since(text: &str) -> Result<Duration, Invalid> {
     within(time(text)?, &PASTS, "output is shown since")
+}
+
+/// Parses how far back the cost of drives is shown.
+pub fn spending(text: &str) -> Result<Duration, Invalid> {
+    within(time(text)?, &SPENDINGS, "cost is shown since")
 }
 
 /// Parses how long a tender goes on without any wanted run.

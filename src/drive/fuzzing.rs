@@ -88,6 +88,11 @@ pub(crate) fn read(input: &[u8]) {
             "{cost:?}"
         );
     }
+    if let Some((kind, _, zone)) = record.pool() {
+        let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        let (kind, zone) = (kind.chars(), zone.0.chars());
+        assert!(kind.chain(zone).all(is_safe), "{:?}", record.host);
+    }
     let note = record.note.map(|it| it.to_string());
     let is_line = |it: &String| !it.chars().any(char::is_control) && it.chars().count() <= 256;
     assert!(note.as_ref().is_none_or(is_line), "{note:?}");

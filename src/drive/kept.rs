@@ -28,16 +28,28 @@ impl Kept {
             ..Self::default()
         };
         for snapshot in snapshots {
-            if snapshot.state != SnapshotState::Completed {
-                continue;
-            }
-            let known = snapshot.full_size;
-            kept.count += 1;
-            kept.least = kept.least.and_then(|least| Some(least.max(known?)));
-            // No more than the whole volume.
-            kept.most += known.unwrap_or(u64::from(snapshot.size) << 30);
+            kept.add(snapshot);
         }
         kept
+    }
+
+    /// Counts one more, if it is completed.
+    pub fn add(&mut self, snapshot: &Snapshot) {
+        if snapshot.state != SnapshotState::Completed {
+            return;
+        }
+        let known = snapshot.full_size;
+        self.count += 1;
+        self.least = self.least.and_then(|least| Some(least.max(known?)));
+        // No more than the whole volume.
+        let most = known.unwrap_or(u64::from(snapshot.size) << 30);
+        self.most = self.most.saturating_add(most);
+    }
+
+    /// The bytes that are billed: the least, where that is known, and the most.
+    #[must_use]
+    pub fn bytes(&self) -> (Option<u64>, u64) {
+        (self.least, self.most)
     }
 
     /// The snapshots' cost a month by these prices: the least, where that is known, and the most.

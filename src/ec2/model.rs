@@ -28,7 +28,7 @@ impl fmt::Display for Zone {
 }
 
 /// How an instance is paid for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Market {
     /// One-time spot, ended by `terminate`.

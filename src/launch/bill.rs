@@ -35,8 +35,22 @@ impl Span {
         self.to.duration_since(self.from)
     }
 
+    /// The part of it from `from` to `to`; none where there is none.
+    pub(crate) fn within(self, from: Timestamp, to: Timestamp) -> Option<Self> {
+        let (from, to) = (self.from.max(from), self.to.min(to));
+        (from < to).then_some(Self { from, to })
+    }
+
     fn hours(self) -> f64 {
         self.duration().as_secs_f64() / SECONDS_AN_HOUR
+    }
+
+    /// The months, by the days of the one that it ends in.
+    fn months(self) -> f64 {
+        // Midnight is of the next day.
+        let last = self.to - SignedDuration::from_nanos(1);
+        let days = last.to_zoned(TimeZone::UTC).days_in_month();
+        self.duration().as_secs_f64() / (f64::from(days) * SECONDS_A_DAY)
     }
 
     /// The dollars at one price an hour.
@@ -78,11 +92,9 @@ impl Span {
         self.hours() * ADDRESS_DOLLARS
     }
 
-    /// The dollars for a disk with this price a month.
+    /// The dollars for a disk, or snapshots, with this price a month.
     pub(crate) fn of_disk(self, month: Price) -> f64 {
-        let days = self.to.to_zoned(TimeZone::UTC).days_in_month();
-        let months = self.duration().as_secs_f64() / (f64::from(days) * SECONDS_A_DAY);
-        months * month.dollars()
+        self.months() * month.dollars()
     }
 }
 
@@ -90,6 +102,7 @@ impl Span {
 mod tests {
     use std::time::Duration;
 
+    use super::super::cost::ROOT_GIB;
     use super::*;
     use crate::clock::Clock;
     use crate::cloud::folder;
@@ -148,6 +161,25 @@ mod tests {
             (8.0 + 5.0 + 4.0) / 672.0
         ));
         assert!(is(hour.of_address(), 0.005));
+        // The last hour of a month is that month's.
+        let hour = Span::new(at("2026-01-31T23:00:00Z"), at("2026-02-01T00:00:00Z"));
+        assert!(is(hour.of_disk(prices.stored(3 << 29)), 1.5 * 0.05 / 744.0));
+        assert!(is(
+            hour.of_disk(prices.volume(ROOT_GIB, Speed::default())),
+            30.0 * 0.08 / 744.0
+        ));
+    }
+
+    #[test]
+    fn the_days_of_a_time_cost_as_much_as_the_whole() {
+        let whole = Span::new(at("2026-11-01T22:00:00Z"), at("2026-11-03T01:00:00Z"));
+        let days = ["01", "02", "03", "04"].map(|day| at(&format!("2026-11-{day}T00:00:00Z")));
+        let parts = days.windows(2).map(|day| whole.within(day[0], day[1]));
+        let parts: Vec<Span> = parts.map(Option::unwrap).collect();
+        let sum: f64 = parts.iter().map(|part| part.of_address()).sum();
+        assert!(is(sum, whole.of_address()) && is(sum, 27.0 * 0.005));
+        assert_eq!(whole.within(days[3], days[3]), None);
+        assert_eq!(whole.within(at("2026-11-03T01:00:00Z"), days[3]), None);
     }
 
     /// The next number of a sequence, below `limit`.

@@ -8,7 +8,7 @@ use crate::ec2::{Ec2, GibiBytes, Instance, InstanceType, Price, Speed, StoragePr
 pub(super) const ADDRESS_DOLLARS: f64 = 0.005;
 
 /// The instance's root disk, in GiB: that of the public images.
-const ROOT_GIB: GibiBytes = 30;
+pub(super) const ROOT_GIB: GibiBytes = 30;
 
 /// The hours of a month, as AWS counts them.
 const HOURS_A_MONTH: f64 = 730.0;

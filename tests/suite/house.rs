@@ -28,7 +28,14 @@ const ONLY: &[(&str, &[&str])] = &[
     ),
     ("crossterm", &["ground/terminal"]),
     ("comfy_table", &["commands/list/table.rs"]),
-    ("svg::", &["commands/prices/plot.rs"]),
+    (
+        "svg::",
+        &[
+            "commands/plot.rs",
+            "commands/cost/plot.rs",
+            "commands/prices/plot.rs",
+        ],
+    ),
     ("ignore::", &["launch/image/context.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::ec2::{Instance, Price, Tags};
+use crate::ec2::{Instance, Market, Price, Tags, Zone};
 
 /// Where the drive was mounted: type, market and zone.
 const HOST: &str = "xdrive:host";
@@ -112,6 +112,19 @@ impl Record {
             .collect()
     }
 
+    /// The type, the market and the zone of its instance; none where that cannot be parsed.
+    #[must_use]
+    pub fn pool(&self) -> Option<(String, Market, Zone)> {
+        let (instance, zone) = self.host.as_deref()?.rsplit_once(" in ")?;
+        let (kind, market) = instance.split_once(' ')?;
+        let mut markets = [Market::Spot, Market::OnDemand].into_iter();
+        let market = markets.find(|it| it.to_string() == market)?;
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+        let is_word = |it: &str| (1..=64).contains(&it.len()) && it.chars().all(is_allowed);
+        let zone = Zone(zone.to_owned());
+        (is_word(kind) && is_word(&zone.0)).then(|| (kind.to_owned(), market, zone))
+    }
+
     /// How long the instance had run at `end`.
     #[must_use]
     pub fn lasted(&self, end: Timestamp) -> Option<SignedDuration> {
@@ -165,6 +178,38 @@ mod tests {
         );
         let emptied = noted(&"".parse().unwrap());
         assert_eq!(Record::read(&emptied).note, None);
+    }
+
+    #[test]
+    fn a_pool_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let pool = |host: &str| {
+            let host = Some(host.to_owned());
+            Record {
+                host,
+                ..Record::default()
+            }
+            .pool()
+        };
+        let zone = Zone("us-east-1a".to_owned());
+        let (kind, market) = ("m5.large".to_owned(), Market::OnDemand);
+        assert_eq!(
+            pool("m5.large on demand in us-east-1a"),
+            Some((kind, market, zone))
+        );
+        assert!(pool("u-6tb1.metal spot in us-west-2-lax-1a").is_some());
+        for other in [
+            "",
+            "m5.large",
+            "m5.large in us-east-1a",
+            "m5.large free in us-east-1a",
+            "m5.large spot in ",
+            " spot in us-east-1a",
+            "m5,large spot in us-east-1a",
+            "m5.large spot in \u{1b}[2J",
+            "m5.large spot in a in b c",
+        ] {
+            assert_eq!(pool(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -70,6 +70,7 @@ fn the_printed_policy_is_enough_for_every_verb_on_what_is_saved() {
         does(&["log", "other"]).is(0).prints("a note");
         does(&["list"]).is(0).prints("other");
         does(&["prices", "m5.large"]).is(0);
+        does(&["cost"]).is(0).prints("other");
         let adopted = does(&["adopt", old.as_str(), "adopted"]);
         if flags.contains(&"--own") {
             // It is nobody's.

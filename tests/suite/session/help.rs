@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 47] = [
     "",
     "connect",
     "run",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 46] = [
     "rename",
     "diff",
     "log",
+    "cost",
     "note",
     "stop",
     "fork",

@@ -16,6 +16,7 @@ mod cheapest;
 mod completions;
 mod connection_lost;
 mod containers;
+mod cost;
 mod discarded;
 mod doctor;
 mod dry_run;
