@@ -290,10 +290,9 @@ pub(super) fn max_price(text: &str) -> Result<Price, Invalid> {
 
 /// Parses what the hosts of a session or a run may take, in US dollars.
 pub(super) fn positive_budget(text: &str) -> Result<Price, Invalid> {
-    let range = format!("a budget is a cent at least, and {DOLLARS} dollars at most");
-    let price = dollars(text, &range)?;
+    let price = budget(text)?;
     if price.cents() == 0 {
-        return Err(Invalid::new(range));
+        return Err(Invalid::new("a budget is a cent at least"));
     }
     Ok(price)
 }
