@@ -59,7 +59,7 @@ pub use crate::host::criu::find as criu_archive;
 pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
 pub use examine::Examination;
-pub use request::{Again, Idle, Named, Request, Task};
+pub use request::{Again, Ineffective, Named, Request, Task};
 pub use worker::Worker;
 
 use leave::Parting;

@@ -121,7 +121,6 @@ impl Machine {
         machine
     }
 
-    /// Boots a machine with all of these.
     pub(super) async fn boot_in(first_sign: Duration, watch: Watch, gpu: Option<Gpu>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let plane = plane(dir.path());
