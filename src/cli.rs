@@ -191,7 +191,7 @@ pub struct Cli {
 
     /// The flags that change nothing about a drive that is up.
     #[arg(skip)]
-    idle: flags::Idle,
+    ineffective: flags::Ineffective,
 
     /// What to do.
     #[command(subcommand)]
@@ -398,10 +398,15 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     }
     let json = usage::wants_json(&words);
     let parsed = help::for_screen(command(), &words).try_get_matches_from(&words);
-    let read = |matches| Ok((Cli::from_arg_matches(&matches)?, flags::idle(&matches)));
+    let read = |matches| {
+        Ok((
+            Cli::from_arg_matches(&matches)?,
+            flags::ineffective(&matches),
+        ))
+    };
     let result = match parsed.and_then(read) {
-        Ok((cli, idle)) => {
-            let cli = Cli { idle, ..cli };
+        Ok((cli, ineffective)) => {
+            let cli = Cli { ineffective, ..cli };
             report::set_quiet(cli.quiet);
             report::set_color(cli.color);
             logging::begin(cli.verbose).and_then(|()| cli.run())
@@ -479,7 +484,7 @@ impl Cli {
         let context = Context {
             yes: self.yes,
             verbose: self.verbose,
-            idle: self.idle,
+            ineffective: self.ineffective,
             ..Context::new(is_local, account, self.local_dir)
         };
         (context, self.command)

@@ -54,7 +54,7 @@ use crate::failure::{Exit, Failure};
 use crate::ids::{DriveIn, DriveName};
 use crate::opener::{Drive, Opening};
 use crate::report::{self, Text};
-use crate::session::Idle;
+use crate::session::Ineffective;
 use crate::ssh::UserKey;
 use crate::visit::Visitor;
 
@@ -74,7 +74,7 @@ pub struct Context {
     /// How often `--verbose` was given.
     pub verbose: u8,
     /// The flags that change nothing about a drive that is up.
-    pub idle: Idle,
+    pub ineffective: Ineffective,
 }
 
 impl Context {
@@ -94,7 +94,7 @@ impl Context {
             local_dir,
             yes: false,
             verbose: 0,
-            idle: Idle::default(),
+            ineffective: Ineffective::default(),
         }
     }
 

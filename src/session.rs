@@ -61,7 +61,7 @@ pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
 pub use budget::OVERDUE;
 pub use examine::Examination;
-pub use request::{Again, Idle, Named, Request, Task};
+pub use request::{Again, Ineffective, Named, Request, Task};
 pub use worker::Worker;
 
 use leave::Parting;

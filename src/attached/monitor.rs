@@ -328,9 +328,10 @@ impl<'a> Monitor<'a> {
         let is_reported = self.context.is_idle_reported;
         let is_terminal = matches!(self.context.output, Output::Terminal(_));
         if is_terminal && is_reported.is_some_and(|reported| !reported.replace(true)) {
-            let idle = format!("the GPU has been idle for {} min", time.as_secs() / 60);
-            let helps = "--idle 30m saves the drive and ends the instance when nothing is done";
-            self.context.output.note(&Text::lines([&idle, helps]));
+            self.context.output.note(&format!(
+                "the GPU has been idle for {} min; --idle 30m ends such an instance",
+                time.as_secs() / 60
+            ));
         }
     }
 

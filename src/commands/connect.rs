@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 /// Runs the session of `request`. Returns its exit code.
 pub(super) fn begin(mut request: Request, paths: &Paths, context: &Context) -> Result<u8, Failure> {
     request.yes = context.yes;
-    request.idle = context.idle.clone();
+    request.ineffective = context.ineffective.clone();
     let which = context.which(paths)?;
     request.check(&which.command(paths))?;
     super::block_on(async {

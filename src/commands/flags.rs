@@ -4,8 +4,8 @@ mod effect;
 mod launch;
 mod reach;
 
-pub use effect::idle;
+pub use effect::ineffective;
 pub use launch::Launch;
 pub use reach::Reach;
 
-pub use crate::session::Idle;
+pub use crate::session::Ineffective;

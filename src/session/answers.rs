@@ -14,7 +14,7 @@ use crate::opener::Cost;
 use crate::report::harmless;
 use crate::ssh::escape::{Answers, Question};
 
-/// The cost of a session on `instance`, where it can be asked for: without a terminal there is no `~$`.
+/// The cost of a session on `instance`, if that can be asked for: without a terminal there is no `~$`.
 pub(super) fn ask_cost(request: &Request, instance: &Instance, cloud: &Cloud) -> Option<Cost> {
     std::io::stdin()
         .is_terminal()

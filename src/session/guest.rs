@@ -15,7 +15,7 @@ use super::container::{self, Connections, ContainerSession};
 use super::ingress;
 use super::local_ports::jupyter_place;
 use super::ready::{Entry, Led, NotUp};
-use super::request::{Idle, Request};
+use super::request::{Ineffective, Request};
 use super::start::start_named;
 use super::state::Session;
 use crate::attached::{Awaited, wait_for_container};
@@ -77,7 +77,7 @@ impl Session {
         let is_new = self.request.named.is_some() && running.is_none();
         let has_typed = self
             .request
-            .report_idle_flags(&host, !is_new, &self.drive.report);
+            .report_ineffective_flags(&host, !is_new, &self.drive.report);
         let is_kept = self.request.places().are_kept() && self.request.options.shares.is_none();
         if !is_new && !has_typed && !is_kept {
             self.drive.report.print(
@@ -306,13 +306,13 @@ impl Request {
 
     /// Names the flags that change nothing, since the drive is up on `host`; those of the container if
     /// it runs already. Returns whether there are some of those.
-    pub(super) fn report_idle_flags(
+    pub(super) fn report_ineffective_flags(
         &mut self,
         host: &Instance,
         has_container: bool,
         report: &Report,
     ) -> bool {
-        let Idle { launch, container } = &mut self.idle;
+        let Ineffective { launch, container } = &mut self.ineffective;
         let drive = &self.drive;
         if let Some(flags) = listed(&take(launch)) {
             report.print(&format!(

@@ -7,10 +7,11 @@
 
 use super::request::Task;
 use super::state::Session;
+use crate::access::lease::News;
 use crate::drive::{Goal, HostError, Outcome};
 use crate::ec2::Instance;
 use crate::failure::Failure;
-use crate::host::Remaining;
+use crate::host::{HostEvent, Remaining};
 use crate::opener::{Drive, Ending};
 
 /// How a session goes on once it has left a host.
@@ -141,6 +142,9 @@ impl Session {
             let (outcome, _) = self.run(Goal::Saved { even_if_used }).await;
             let Outcome::Busy(holder) = outcome else {
                 self.drive.report_commit(&mut self.reconciler);
+                if let Ending::Closed(_) = ending {
+                    self.report_frozen();
+                }
                 return self.finish(ending, outcome);
             };
             let is_attached = self.reconciler.hosts().is_attached(&host.id);
@@ -160,6 +164,15 @@ impl Session {
                 at_least(self.others(host).await.unwrap_or(1))
             };
             return self.drive.report_others(ending, &remaining);
+        }
+    }
+
+    /// Prints what a host that closed by itself has frozen since the session heard of that.
+    fn report_frozen(&mut self) {
+        while let Ok(news) = self.news.try_recv() {
+            if let News::Host(HostEvent::Freeze(frozen)) = news {
+                self.drive.report.print(&frozen.to_string());
+            }
         }
     }
 

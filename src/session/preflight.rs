@@ -50,7 +50,7 @@ impl Session {
         self.explain_first(&drive).await;
         if let Some(host) = &drive.host {
             let report = &self.drive.report;
-            self.request.report_idle_flags(host, false, report);
+            self.request.report_ineffective_flags(host, false, report);
             self.prepare_for_live_host();
         }
         self.recorded = drive.settings;

@@ -111,7 +111,7 @@ impl Named {
 
 /// The flags of a session that change nothing about a drive that is up, as they are typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Idle {
+pub struct Ineffective {
     /// The flags of a launch.
     pub launch: Vec<String>,
     /// The flags of a container that another session has started.
@@ -130,7 +130,7 @@ pub struct Request {
     /// Flags over configuration.
     pub options: Options,
     /// The flags that change nothing if the drive is up.
-    pub idle: Idle,
+    pub ineffective: Ineffective,
     /// Whether every question is answered with yes, and not asked.
     pub yes: bool,
     /// The command to run and its arguments; an interactive shell if it is empty.
@@ -165,7 +165,7 @@ impl Request {
             named: None,
             fork_of: None,
             options,
-            idle: Idle::default(),
+            ineffective: Ineffective::default(),
             yes: false,
             command: Vec::new(),
             task: Task::Connect,

@@ -4,7 +4,7 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use super::Idle;
+use super::Ineffective;
 
 /// When a flag changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +44,15 @@ fn effect(id: &str) -> Option<Effect> {
 
 /// The flags on this command line that change nothing about a drive that is up.
 #[must_use]
-pub fn idle(matches: &ArgMatches) -> Idle {
-    let mut idle = Idle::default();
+pub fn ineffective(matches: &ArgMatches) -> Ineffective {
+    let mut ineffective = Ineffective::default();
     let mut found = ("", matches);
     while let Some(subcommand) = found.1.subcommand() {
         found = subcommand;
     }
     let (command, matches) = found;
     if !COMMANDS.contains(&command) {
-        return idle;
+        return ineffective;
     }
     // In the order in which they were typed.
     for id in matches.ids().map(clap::Id::as_str) {
@@ -60,12 +60,12 @@ pub fn idle(matches: &ArgMatches) -> Idle {
             continue;
         }
         match effect(id) {
-            Some(Effect::Launch) => idle.launch.push(flag(id)),
-            Some(Effect::Container) => idle.container.push(flag(id)),
+            Some(Effect::Launch) => ineffective.launch.push(flag(id)),
+            Some(Effect::Container) => ineffective.container.push(flag(id)),
             Some(Effect::Always) | None => {}
         }
     }
-    idle
+    ineffective
 }
 
 /// The flag with this id, as it is typed.
@@ -108,20 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn only_flags_that_were_typed_are_named_as_idle() {
+    fn only_flags_that_were_typed_are_named_as_ineffective() {
         let top = || Command::new("xdrive").subcommands(definitions());
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let idle = |line: &str| {
+        let ineffective = |line: &str| {
             let matches = top().try_get_matches_from(words(line)).unwrap();
-            let Idle { launch, container } = super::idle(&matches);
+            let Ineffective { launch, container } = super::ineffective(&matches);
             (launch, container)
         };
-        let (launch, container) = idle(
+        let (launch, container) = ineffective(
             "xdrive connect demo --on-demand --size 9 --mount a:/b --image x --keep 1h -- --gpu 1",
         );
         assert_eq!(launch, ["--on-demand", "--size"]);
         assert_eq!(container, ["--mount", "--image"]);
-        let (launch, container) = idle("xdrive run demo -d --type m5.large --max 1h -- true");
+        let (launch, container) =
+            ineffective("xdrive run demo -d --type m5.large --max 1h -- true");
         assert_eq!([launch, container], [[""; 0]; 2]);
     }
 }

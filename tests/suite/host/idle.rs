@@ -110,8 +110,8 @@ async fn whatever_is_done_keeps_a_host_and_then_it_closes_with_what_it_saw() {
 async fn an_idle_host_without_a_client_is_switched_off_long_before_its_lease_ends() {
     let (machine, disk, lock) = in_use(None).await;
     limit(&lock);
-    let is_set = async { while machine.lease_left().await.unwrap() < Duration::from_mins(59) {} };
-    soon(is_set).await;
+    let is_set = "until [ -s /run/xdrive/idle ]; do sleep 0.1; done";
+    soon(machine.sh(is_set)).await;
     drop(lock);
     let took = machine.until_off(OFF).await;
     println!("off after {:.1} s", took.as_secs_f64());
