@@ -36,6 +36,7 @@ fn prices() -> Prices {
         to: SpotPrice {
             instance_type: KIND.to_owned(),
             zone: Zone(zone.to_owned()),
+            zone_id: None,
             price: price(text),
         },
         since: at(since),

@@ -95,6 +95,7 @@ impl World {
             instance_profile: None,
             market,
             max_price: None,
+            reservation: None,
             user_data: b"#!/bin/sh\n".to_vec(),
             tags: tags::instance(drive, &self.who, "key", self.clock.now()),
             root_tags: tags::root(drive, &self.who),
