@@ -111,7 +111,7 @@ fn the_next_host_has_what_the_former_ones_have_left() {
     let first = lasts(&pty.contents());
     pty.type_in("clear; echo on$((1+1))\r");
     pty.see_within(SESSION, "on2");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     let is_said_again = || pty.sent("the budget of $0.10 lasts ") == 2;
     eventually_within(SESSION, || pty.contents(), is_said_again);
     let second = lasts(&pty.contents());

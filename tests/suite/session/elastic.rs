@@ -92,7 +92,7 @@ fn an_address_comes_along_when_the_host_is_taken_and_to_a_host_that_is_up() {
         .is(0)
         .reports(&format!("has the address {ip}"));
     assert_eq!(public(&site), std::slice::from_ref(&ip));
-    let first = site.interrupt("demo", 60);
+    let first = site.interrupt("demo", 120);
     // What the guest has set is the drive's, also for a session that began before.
     pty.see_within(SESSION, "demo goes on on another instance");
     pty.see_within(SESSION, "port 8443 is open to everybody");

@@ -20,7 +20,7 @@ const COUNTING: &str = "n=0; while [ ! -e /work/end ]; do n=$((n + 1)); echo $n;
 
 /// Has EC2 take the instance of `demo`; waits until `what` was frozen there, and goes on on another one.
 fn is_taken(site: &Site, pty: &Pty, what: &str) {
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     pty.see_within(SESSION, &format!("froze {what} ("));
     let goes_on = || {
         let shown = pty.contents();
@@ -97,7 +97,7 @@ fn a_command_goes_on_where_it_was_when_its_instance_is_taken() {
     let listed = only_run(&site);
     let freezing = listed["freezing"].as_str().unwrap_or_default();
     assert!(freezing.starts_with("in about 0 s of 28"), "{listed}");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     running.reports("goes on where it was");
     let at = printed(&site).lines().count();
     running.prints(&format!("\n{}\n", at + 20));

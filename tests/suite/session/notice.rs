@@ -44,7 +44,7 @@ fn a_shell_goes_on_on_another_instance_with_its_files_and_its_port() {
     assert_eq!(before, wanted);
     pty.type_in("echo kept >/root/note; clear; echo on$((1+1))\r");
     pty.see("on2");
-    let first = site.interrupt("demo", 60);
+    let first = site.interrupt("demo", 120);
     let began = Instant::now();
     pty.see_within(
         SESSION,

@@ -180,7 +180,7 @@ fn a_run_has_time_for_a_checkpoint_and_is_started_again_until_it_ends_well() {
     let spot = ["--fallback", "none", "--no-jupyter", "--image", &image];
     let mut running = site.start(&[&run[..], &spot, &["--", "sh", "-c", TRAINING]].concat());
     running.prints("run-1-\n");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     running.reports("the command is asked to end within 20 s");
     running.reports("the command is started again, and 2 more times at most");
     running.prints("run-2-20\n");

@@ -60,7 +60,7 @@ fn input_that_a_closing_host_leaves_unread_is_reported() {
     leaves_two_mebibytes(&stopped);
 
     let running = fed(&site, ":");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     let interrupted = running.end();
     interrupted.is(75).reports("which ended the command");
     leaves_two_mebibytes(&interrupted);

@@ -118,7 +118,7 @@ fn under_a_notice_both_containers_end_well_and_lose_nothing() {
         site.run(&[&["run", place, "-d"], flags, &command].concat())
             .is(0);
     }
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     let is_off = || site.kinds("demo").iter().all(|kind| kind != "instance");
     eventually_within(Duration::from_mins(4), || "no instance".to_owned(), is_off);
     for place in ["demo", "demo/tools"] {

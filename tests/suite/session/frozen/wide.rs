@@ -12,7 +12,7 @@ fn a_tender_has_a_frozen_run_go_on_as_the_same_try() {
     let begun = site.run(&words(&["run", "demo", "-d", "--restart"], &image));
     begun.is(0);
     has_printed(&site, 20);
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     is_gone(&site);
     let at = printed(&site).lines().count();
     let tender = site.other_laptop();
@@ -91,7 +91,7 @@ fn what_a_command_writes_that_ends_as_soon_as_it_goes_on_is_shown() {
     *order.last_mut().unwrap() = script;
     let mut running = site.start(&order);
     running.prints("\n20\n");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     let ended = running.end();
     ended.is(37).reports("goes on where it was");
     assert_eq!(numbers(&ended.stdout).1, "over", "{}", ended.stderr);

@@ -23,7 +23,7 @@ fn a_full_screen_program_is_not_written_into_and_who_does_not_go_on_finds_the_dr
     pty.type_in(program);
     let is_full = || pty.screen(|screen| screen.alternate_screen() && screen.contents() == "full");
     eventually_within(SESSION, || pty.contents(), is_full);
-    let first = site.interrupt("demo", 60);
+    let first = site.interrupt("demo", 120);
     let title = format!("\x1b]2;xdrive: demo's instance ({first}) ends in 1:");
     let mut spoilt = None;
     eventually_within(
@@ -60,7 +60,7 @@ fn a_command_that_ignores_sigterm_is_ended_in_time_and_never_run_again() {
         "connect", "demo", "--image", &image, "--resume", "--", "bash", "-c", script,
     ]);
     running.reports("at work");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     let began = Instant::now();
     running.reports("demo was off its instance (i-");
     println!("from the notice to a snapshot: {:?}", began.elapsed());
@@ -90,7 +90,7 @@ fn ports_lead_to_the_next_instance_and_back_from_it() {
     pty.see_within(SESSION, "bash-");
     let transfers = Transfers::begin(one);
     transfers.go_on();
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     pty.see_within(SESSION, "container stopped");
     pty.see_within(SESSION, "mounted, generation 2");
     transfers.go_on();
@@ -122,7 +122,7 @@ fn who_is_interrupted_goes_on_as_spot_in_another_zone_and_on_demand_only_after_a
     pty.see_within(SESSION, "spot in us-east-1a, $");
     pty.see_within(SESSION, "bash-");
     no_spot(&site, Some("us-east-1a"));
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     pty.see_within(
         SESSION,
         "there is no capacity in us-east-1a: demo goes on from its snapshot, in any zone",
@@ -130,7 +130,7 @@ fn who_is_interrupted_goes_on_as_spot_in_another_zone_and_on_demand_only_after_a
     pty.see_within(SESSION, "t3.medium spot, at about $");
     pty.see_within(SESSION, "bash-");
     no_spot(&site, None);
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     pty.see_within(SESSION, "aws.amazon.com/ec2/pricing/on-demand/");
     pty.see_within(SESSION, "launch on demand instead? [y/N]");
     pty.type_in("\r");

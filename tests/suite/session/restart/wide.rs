@@ -8,7 +8,7 @@ use crate::session::site::Site;
 fn a_host_that_restarts_while_a_notice_closes_it_is_saved_with_all_that_was_synced() {
     let site = Site::new();
     let running = stubborn(&site);
-    let instance = site.interrupt("demo", 60);
+    let instance = site.interrupt("demo", 120);
     reset_in_the_middle(&site, &instance);
     let ended = running.end();
     ended.is(75).reports("demo is saved: its snapshot (snap-");

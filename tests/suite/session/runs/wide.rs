@@ -56,15 +56,15 @@ fn an_instance_that_is_taken_before_the_run_began_on_it_is_no_try() {
     let command = ["--image", &image, "--", "sh", "-c", COUNTING];
     let mut running = site.start(&[&run[..], &spot, &command].concat());
     running.prints("run-1\n");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     running.reports("the command is started again, for the last time");
     running.reports("mounted, generation 2");
-    let second = site.interrupt("demo", 60);
+    let second = site.interrupt("demo", 120);
     running.reports(&format!(
         "the command had not begun on demo's instance ({second})"
     ));
     running.prints("run-2\n");
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     let ended = running.end();
     ended.is(75).reports("which ended the command");
     assert_eq!(ended.stdout, "run-1\nrun-2\n");

@@ -139,7 +139,7 @@ fn a_drive_goes_to_another_distribution_and_comes_back() {
 fn a_notice_closes_the_drive_on_the_second_tree() {
     let site = Site::new();
     let running = working(&site, &["--ami", &second()]);
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     running
         .end()
         .is(75)

@@ -16,7 +16,7 @@ fn a_watch_that_a_notice_ends_has_failed() {
     let watching = site.start(&["sync", "project", "demo:project", "--watch"]);
     let is_there = || there.join("project/early").exists();
     eventually_within(SESSION, || "the file".to_owned(), is_there);
-    site.interrupt("demo", 60);
+    site.interrupt("demo", 120);
     watching
         .end()
         .is(255)
