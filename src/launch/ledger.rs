@@ -52,7 +52,7 @@ impl Period {
         self.start.to_zoned(TimeZone::UTC).date()
     }
 
-    /// Each day, with its beginning and its end.
+    /// Each day, with the midnights that it begins and ends with.
     fn days(self) -> impl Iterator<Item = (Date, Timestamp, Timestamp)> {
         let day = SignedDuration::from_secs(SECONDS_A_DAY);
         let next = move |from: &Timestamp| from.checked_add(day).ok();
@@ -60,7 +60,7 @@ impl Period {
         midnights
             .take_while(move |from| *from < self.end)
             .map(move |from| {
-                let to = next(&from).unwrap_or(Timestamp::MAX).min(self.end);
+                let to = next(&from).unwrap_or(Timestamp::MAX);
                 (from.to_zoned(TimeZone::UTC).date(), from, to)
             })
     }
@@ -165,7 +165,7 @@ impl Ledger {
         let mut next = sorted.into_iter().peekable();
         let mut kept = Kept::count([]);
         for ((_, start, end), (_, costs)) in period.days().zip(&mut self.days) {
-            let mut from = start;
+            let (mut from, end) = (start, end.min(period.end));
             loop {
                 let taken = next.next_if(|snapshot| snapshot.started < end);
                 let to = taken.map_or(end, |snapshot| snapshot.started.max(from));

@@ -163,7 +163,7 @@ fn a_period_begins_at_midnight_and_ends_now() {
         days,
         [
             "2026-11-02 2026-11-02T00:00:00Z 2026-11-03T00:00:00Z",
-            "2026-11-03 2026-11-03T00:00:00Z 2026-11-03T10:00:00Z"
+            "2026-11-03 2026-11-03T00:00:00Z 2026-11-04T00:00:00Z"
         ]
     );
     assert_eq!(period.first_day().to_string(), "2026-11-02");
@@ -196,6 +196,17 @@ fn a_session_over_midnight_is_split_between_its_days_at_the_prices_of_its_zone()
     is(third[Kind::Snapshots], 12.0 * kept, 12.0 * kept);
     assert_eq!(gaps(&ledger), [""; 0]);
     assert!(!ledger.sum().is_open);
+}
+
+#[test]
+fn a_minute_is_billed_as_soon_as_it_is_begun() {
+    let launched = "2026-11-01T09:59:40Z";
+    let one = snapshot(1, "clean", "2026-11-01T09:59:50Z", spot(A, launched));
+    let ledger = ledger(&saved(vec![one]), since("01", "2026-11-01T10:00:00Z"));
+    is(ledger.costs()[Kind::Spot], 1.0 / 60.0, 1.0 / 60.0);
+    // Of what is kept no more than has passed.
+    let kept = 10.0 / 3600.0 * 10.0 * 0.05 / 720.0;
+    is(ledger.costs()[Kind::Snapshots], kept, kept);
 }
 
 #[test]
