@@ -52,7 +52,6 @@ mod worker;
 
 use crate::cloud::Cloud;
 use crate::failure::Failure;
-use crate::report::Text;
 use crate::ssh::UserKey;
 
 pub use crate::host::container::shell_without_terminal;
@@ -90,7 +89,7 @@ pub async fn connect(request: Request, cloud: Cloud, key: UserKey) -> Result<u8,
     }
     session.prepare(drive).await?;
     let ended = session.go_on().await;
-    session.report_cost().await;
+    session.drive.report_cost(&session.reconciler).await;
     ended
 }
 
@@ -109,14 +108,6 @@ impl Session {
             if let Parting::Ends(code) = Box::pin(self.leave(&host, ending)).await? {
                 return Ok(code);
             }
-        }
-    }
-
-    /// Prints what it has cost, if its host is over.
-    async fn report_cost(&self) {
-        let (ended, kept) = (self.reconciler.endings(), self.reconciler.kept_snapshots());
-        if let Some(cost) = self.drive.receipt(&ended, kept).await {
-            self.drive.report.note(&Text::block(&cost.words()));
         }
     }
 }

@@ -7,7 +7,6 @@ mod plot;
 mod rows;
 mod table;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,9 +16,6 @@ use jiff::civil::{Date, Weekday};
 use super::Context;
 use crate::cloud::Cloud;
 use crate::config;
-use crate::drive::reconcile::is_left;
-use crate::drive::tags;
-use crate::ec2::Tags;
 use crate::failure::{Exit, Failure};
 use crate::ids::DriveName;
 use crate::launch::ledger::{Bounds, Costs, Kind, Ledger, Parts, Period};
@@ -118,20 +114,7 @@ async fn parts(
             cloud.ec2.snapshots(drive).await?,
         ),
     };
-    let name = |tags: &Tags| tags.get(tags::DRIVE).cloned().unwrap_or_default();
-    let mut drives = BTreeMap::<String, Parts>::new();
-    for instance in instances.into_iter().filter(|it| !it.state.is_over()) {
-        let drive = drives.entry(name(&instance.tags)).or_default();
-        drive.instances.push(instance);
-    }
-    for volume in volumes.into_iter().filter(is_left) {
-        let drive = drives.entry(name(&volume.tags)).or_default();
-        drive.volumes.push(volume);
-    }
-    for snapshot in snapshots {
-        let drive = drives.entry(name(&snapshot.tags)).or_default();
-        drive.snapshots.push(snapshot);
-    }
+    let drives = Parts::by_drive(instances, volumes, snapshots);
     match only {
         Some(drive) if drives.is_empty() => Err(Failure::no_drive(drive, &cloud.command)),
         _ => Ok(drives.into_iter().unzip()),

@@ -23,8 +23,7 @@ use crate::cloud::Cloud;
 use crate::drive::tags::{self, Settings, SnapshotKind, VolumeTags, WantedRun};
 use crate::drive::tend;
 use crate::ec2::{
-    Instance, InstanceState, Price, Snapshot, SnapshotState, StoragePrices, Tags, Volume,
-    VolumeState,
+    Instance, InstanceState, Snapshot, SnapshotState, StoragePrices, Tags, Volume, VolumeState,
 };
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, InstanceId, InvalidName};
@@ -49,7 +48,7 @@ pub(crate) struct Entry {
     generation: u64,
     /// US dollars a month for what is kept, at most: snapshots are billed by changed blocks.
     dollars_a_month: f64,
-    /// US dollars an hour for what runs, where the price is known.
+    /// US dollars an hour for what runs, with public addresses, where the price is known.
     dollars_an_hour: f64,
     /// Drive that leads it, if it is a worker.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +94,7 @@ struct Row {
     /// US dollars a month, about; of a snapshot at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars_a_month: Option<f64>,
-    /// US dollars an hour, where the price is known.
+    /// US dollars an hour, with its public address, where the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     dollars_an_hour: Option<f64>,
 }
@@ -434,7 +433,7 @@ impl Row {
             billed: !goes,
             used,
             is_thrown_away: false,
-            dollars_a_month: (!goes).then(|| to_a_cent(prices.volume(volume.size, speed))),
+            dollars_a_month: (!goes).then(|| prices.volume(volume.size, speed).to_a_cent()),
             dollars_an_hour: None,
         }
     }
@@ -459,7 +458,7 @@ impl Row {
             billed: true,
             used: false,
             is_thrown_away: false,
-            dollars_a_month: Some(to_a_cent(prices.snapshot(snapshot.size))),
+            dollars_a_month: Some(prices.snapshot(snapshot.size).to_a_cent()),
             dollars_an_hour: None,
         }
     }
@@ -476,11 +475,6 @@ impl Row {
             ..Self::of_snapshot(snapshot, prices)
         }
     }
-}
-
-/// A price in dollars, to a cent.
-fn to_a_cent(price: Price) -> f64 {
-    (price.dollars() * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

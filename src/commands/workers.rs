@@ -51,7 +51,7 @@ struct Row {
     zone: Option<String>,
     /// When it was launched, RFC 3339.
     since: Option<String>,
-    /// US dollars an hour for the instance alone; null where that is not known.
+    /// US dollars an hour for the instance and its public address; null where that is not known.
     dollars_an_hour: Option<f64>,
 }
 

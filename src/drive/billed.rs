@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::stuck::{Left, Thing};
-use crate::ec2::{GibiBytes, Speed, StoragePrices};
+use crate::ec2::{GibiBytes, Price, Speed, StoragePrices};
 
 /// Something that is still billed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,12 +45,11 @@ impl Billed {
                 ("snapshot", id.to_string(), Some(*size), Some(cost))
             }
         };
-        let to_a_cent = |dollars: f64| (dollars * 100.0).round() / 100.0;
         Self {
             kind,
             id,
             gib,
-            dollars_a_month: cost.map(|cost| to_a_cent(cost.dollars())),
+            dollars_a_month: cost.map(Price::to_a_cent),
         }
     }
 }

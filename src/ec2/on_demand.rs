@@ -226,6 +226,7 @@ fn storage_prices(products: &[Value]) -> Option<StoragePrices> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::speed::tests::speed;
     use super::super::{Speed, loopback};
     use super::*;
 
@@ -338,14 +339,12 @@ mod tests {
 
     #[test]
     fn prices_are_those_of_the_region() {
-        let fast = Speed {
-            iops: Some(4_000),
-            throughput: Some(225),
-            warm: None,
-        };
         let prices = storage_prices(&frankfurt()).unwrap();
         assert_eq!(prices.volume(100, Speed::default()).cents(), 952);
-        assert_eq!(prices.volume(100, fast).cents(), 952 + 600 + 480);
+        assert_eq!(
+            prices.volume(100, speed(4_000, 225)).cents(),
+            952 + 600 + 480
+        );
         assert_eq!(prices.snapshot(100).cents(), 540);
         assert_eq!(prices.stored(50 << 30).cents(), 270);
     }

@@ -46,6 +46,12 @@ impl Price {
         self.0.saturating_add(5_000) / 10_000
     }
 
+    /// In dollars, rounded to a cent.
+    #[must_use]
+    pub fn to_a_cent(self) -> f64 {
+        Self::from_cents(self.cents()).dollars()
+    }
+
     /// In dollars, for arithmetic that need not be exact.
     #[must_use]
     pub fn dollars(self) -> f64 {

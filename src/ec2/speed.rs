@@ -74,10 +74,11 @@ impl Speed {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn speed(iops: u32, throughput: u32) -> Speed {
+    /// A bought speed.
+    pub(crate) fn speed(iops: u32, throughput: u32) -> Speed {
         Speed {
             iops: Some(iops),
             throughput: Some(throughput),

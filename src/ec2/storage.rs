@@ -56,15 +56,8 @@ impl StoragePrices {
 
 #[cfg(test)]
 mod tests {
+    use super::super::speed::tests::speed;
     use super::*;
-
-    fn speed(iops: u32, throughput: u32) -> Speed {
-        Speed {
-            iops: Some(iops),
-            throughput: Some(throughput),
-            warm: None,
-        }
-    }
 
     #[test]
     fn only_what_is_bought_of_a_volumes_speed_costs() {

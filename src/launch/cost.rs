@@ -44,18 +44,26 @@ impl Disks {
 pub(crate) struct HourlyPrices(BTreeMap<(String, Zone, &'static str), Option<f64>>);
 
 impl HourlyPrices {
-    /// The price of this instance in US dollars an hour; none where it is not known.
+    /// The price of this instance with its public address, if it has one, in US dollars an hour; none where it is
+    /// not known.
     pub(crate) async fn find(&mut self, instance: &Instance, ec2: &Ec2) -> Option<f64> {
         let (kind, market) = (instance.instance_type.clone(), instance.market.as_str());
         let pool = (kind, instance.zone.clone(), market);
-        if let Some(known) = self.0.get(&pool) {
-            return *known;
-        }
-        let price = ec2.hourly_price(&pool.0, &pool.1, instance.market).await;
-        // Without the right to ask for prices the rest is shown all the same.
-        let price = price.unwrap_or(None);
-        self.0.insert(pool, price);
-        price
+        let price = if let Some(known) = self.0.get(&pool) {
+            *known
+        } else {
+            let price = ec2.hourly_price(&pool.0, &pool.1, instance.market).await;
+            // Without the right to ask for prices the rest is shown all the same.
+            let price = price.unwrap_or(None);
+            self.0.insert(pool, price);
+            price
+        };
+        let address = if instance.has_public {
+            ADDRESS_DOLLARS
+        } else {
+            0.0
+        };
+        price.map(|price| price + address)
     }
 }
 

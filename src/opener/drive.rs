@@ -311,9 +311,6 @@ impl Drive {
         mut progress: ProgressPrinter,
     ) -> Reconciler<H> {
         let acted = Rc::clone(&self.acted);
-        let ec2 = self.cloud.ec2.clone();
-        // Asked for now: what is made and left later is priced, and nothing waits for it.
-        tokio::spawn(async move { ec2.storage_prices().await });
         Reconciler::new(
             self.name.clone(),
             self.identity.clone(),
@@ -338,6 +335,9 @@ impl Drive {
         reconciler: &mut Reconciler<H>,
         goal: Goal,
     ) -> (Outcome, Option<End>) {
+        let ec2 = self.cloud.ec2.clone();
+        // Asked for now: what is made and left later is priced, and nothing waits for it.
+        tokio::spawn(async move { ec2.storage_prices().await });
         let (interrupts, mut interrupted) = watch::channel(0);
         // A closed terminal or a SIGTERM asks for the save, which is under way already; only a
         // person at the keyboard may stop waiting for it.

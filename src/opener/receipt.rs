@@ -11,9 +11,10 @@ use super::drive::Drive;
 use super::snapshot_cost::{cost_a_month, is_reported};
 use crate::drive::kept::Kept;
 use crate::drive::tags::Settings;
-use crate::drive::{Ended, EndedInstance};
+use crate::drive::{Ended, EndedInstance, Hosts, Reconciler};
 use crate::ec2::{Ec2, Market, StoragePrices};
 use crate::launch::bill::Span;
+use crate::report::Text;
 
 /// How long the end of a session waits for prices.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -60,7 +61,8 @@ struct Ran {
 
 impl Drive {
     /// The cost of what is over; none where no instance is.
-    pub(crate) async fn receipt(&self, ended: &Ended, kept: Kept) -> Option<Receipt> {
+    pub(crate) async fn receipt<H: Hosts>(&self, reconciler: &Reconciler<H>) -> Option<Receipt> {
+        let (ended, kept) = (reconciler.endings(), reconciler.kept_snapshots());
         if ended.instances.is_empty() {
             return None;
         }
@@ -77,7 +79,17 @@ impl Drive {
         };
         let _late = timeout(PATIENCE, answers).await;
         let prices = self.cloud.ec2.storage_prices().await;
-        Some(Receipt::new(ended, &dollars, kept, prices))
+        Some(Receipt::new(&ended, &dollars, kept, prices))
+    }
+
+    /// Prints it, too.
+    pub(crate) async fn report_cost<H: Hosts>(
+        &self,
+        reconciler: &Reconciler<H>,
+    ) -> Option<Receipt> {
+        let cost = self.receipt(reconciler).await?;
+        self.report.note(&Text::block(&cost.words()));
+        Some(cost)
     }
 }
 

@@ -7,7 +7,6 @@ use anyhow::anyhow;
 
 use super::container::ContainerSession;
 use super::state::Session;
-use super::tries::Try;
 use crate::attached::in_words;
 use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
@@ -31,14 +30,10 @@ impl Session {
         &mut self,
         instance: &Instance,
         inside: &ContainerSession,
-        attempt: Try,
     ) -> Result<(), Ending> {
         let Some(budget) = self.request.options.launch.budget else {
             return Ok(());
         };
-        if attempt == Try::There {
-            return Ok(());
-        }
         let rate = self.rate(instance).await.map_err(Ending::Failed)?;
         let is_new = self.reconciler.has_launched(&instance.id);
         let age = self
@@ -48,9 +43,11 @@ impl Session {
             .now()
             .duration_since(instance.launched);
         let age = Duration::try_from(age).ok().filter(|_| is_new);
-        let run = self.command.as_ref().map(|id| id.as_str().to_owned());
+        // One for all hosts: the tries of a run may be of several sessions.
+        let run = self.command.as_ref().filter(|_| self.request.is_tried());
+        let session = &self.reconciler.session().0;
         let order = BudgetOrder {
-            id: &run.unwrap_or_else(|| self.reconciler.session().0.clone()),
+            id: run.map_or(session, |id| id.as_str()),
             cents: budget.cents(),
             rate,
             age: age.unwrap_or_default(),

@@ -241,7 +241,7 @@ impl Session {
         }
         self.join_leader(instance, inside).await?;
         let attempt = self.prepare_try(instance, inside).await?;
-        self.keep_budget(instance, inside, attempt).await?;
+        self.keep_budget(instance, inside).await?;
         if !(self.is_frozen.replace(false) && attempt == Try::There) {
             self.progress = Progress::default();
         }

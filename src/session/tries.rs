@@ -100,7 +100,6 @@ impl Session {
             self.request.command = order.words;
             self.request.retry = order.retry;
             self.request.results = order.results;
-            self.request.options.launch.budget = order.budget.map(Price::from_cents);
         }
         if run.is_some_and(|run| run.is_frozen) {
             self.drive.report.warn(&format!(

@@ -54,9 +54,7 @@ pub(crate) async fn end_scratch(
     }
     let deleted = visit.reconciler.delete_scratch().await;
     deleted.map_err(run_failure)?;
-    let kept = visit.reconciler.kept_snapshots();
-    let endings = visit.reconciler.endings();
-    let cost = visit.drive.receipt(&endings, kept).await;
+    let cost = visit.drive.receipt(&visit.reconciler).await;
     let began = cloud.clock.boot();
     loop {
         let left = left(&drive, cloud).await?;

@@ -15,7 +15,7 @@ use crate::ec2::StoragePrices;
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, Generation, InstanceId, SnapshotId};
 use crate::opener::{Drive, Ending, Receipt};
-use crate::report::{self, Text};
+use crate::report;
 
 /// A drive that was stopped, as `stop --json` prints it (`src/cli/schemas/stop.json`).
 #[derive(Debug, Serialize)]
@@ -177,13 +177,7 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
         let name = &visit.drive.name;
         let words = format!("{name} has ended: a worker of {leader}, of which nothing is kept");
         visit.drive.report.print(&words);
-        let (endings, kept) = (
-            visit.reconciler.endings(),
-            visit.reconciler.kept_snapshots(),
-        );
-        if let Some(cost) = visit.drive.receipt(&endings, kept).await {
-            visit.drive.report.note(&Text::block(&cost.words()));
-        }
+        visit.drive.report_cost(&visit.reconciler).await;
         return ending.code();
     }
     let unfrozen = (manner == Manner::Freeze)
@@ -198,11 +192,7 @@ pub(crate) async fn stop(drive: Drive, visitor: Visitor, manner: Manner) -> Resu
         drive.cloud.ec2.known_storage_prices(),
     );
     let code = drive.finish(reconciler, ending, outcome);
-    let kept = reconciler.kept_snapshots();
-    let cost = drive.receipt(&reconciler.endings(), kept).await;
-    if let Some(cost) = &cost {
-        drive.report.note(&Text::block(&cost.words()));
-    }
+    let cost = drive.report_cost(reconciler).await;
     let code = code?;
     if let (true, Some(stopped)) = (drive.json, stopped) {
         report::json(&Stopped { cost, ..stopped })?;

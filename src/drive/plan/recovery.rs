@@ -174,9 +174,7 @@ pub(super) fn end(view: &View, instance: &SeenInstance) -> Next {
     if let Some(volume) = held.first() {
         return view.wait(Waiting::Release(volume.id.clone()));
     }
-    let taking = Waiting::Taking(instance.id.clone());
-    view.until(taking.clone(), until)
-        .unwrap_or_else(|| view.wait(taking))
+    Next::Wait(Waiting::Taking(instance.id.clone()), until.since(view.now))
 }
 
 /// The steps that terminate stopped instances without a volume.

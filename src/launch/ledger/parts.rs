@@ -117,6 +117,35 @@ impl Session {
 type Sessions = BTreeMap<(i64, Pool), Session>;
 
 impl Parts {
+    /// The parts of each drive of which anything is still there, by its name. Those parts that are over are among
+    /// them: EC2 says for an hour when an instance ended.
+    pub(crate) fn by_drive(
+        instances: Vec<Instance>,
+        volumes: Vec<Volume>,
+        snapshots: Vec<Snapshot>,
+    ) -> BTreeMap<String, Self> {
+        let name = |tags: &Tags| tags.get(tags::DRIVE).cloned().unwrap_or_default();
+        let mut drives = BTreeMap::<String, Self>::new();
+        for instance in instances {
+            let drive = drives.entry(name(&instance.tags)).or_default();
+            drive.instances.push(instance);
+        }
+        for volume in volumes {
+            let drive = drives.entry(name(&volume.tags)).or_default();
+            drive.volumes.push(volume);
+        }
+        for snapshot in snapshots {
+            let drive = drives.entry(name(&snapshot.tags)).or_default();
+            drive.snapshots.push(snapshot);
+        }
+        drives.retain(|_, parts| {
+            parts.instances.iter().any(|it| !it.state.is_over())
+                || parts.volumes.iter().any(exists)
+                || !parts.snapshots.is_empty()
+        });
+        drives
+    }
+
     /// The history, as far as it reaches beyond `start`; it is `now`.
     pub(super) fn history(&self, start: Timestamp, now: Timestamp) -> History {
         let mut reading = Reading {

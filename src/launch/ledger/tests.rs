@@ -316,6 +316,38 @@ fn a_drive_that_is_up_is_counted_until_now_and_each_part_once() {
 }
 
 #[test]
+fn drives_are_those_of_which_anything_is_still_there_with_all_that_was() {
+    let launched = "2026-11-01T10:00:00Z";
+    let of = |drive: &str| Tags::from([("xdrive:drive".to_owned(), drive.to_owned())]);
+    let ended = |drive: &str| Instance {
+        tags: of(drive),
+        ..instance(InstanceState::Terminated, launched)
+    };
+    let gone = Volume {
+        state: VolumeState::Deleting,
+        ..volume(1, launched, of("over"))
+    };
+    let root = volume(2, launched, of("root"));
+    let saved = snapshot(1, "clean", "2026-11-01T11:00:00Z", of("saved"));
+    let up = Instance {
+        tags: of("up"),
+        ..instance(InstanceState::Running, launched)
+    };
+    let instances = vec![ended("over"), ended("saved"), up];
+    let drives = Parts::by_drive(instances, vec![gone, root], vec![saved]);
+    let count = |parts: &Parts| {
+        let (instances, volumes) = (parts.instances.len(), parts.volumes.len());
+        (instances, volumes, parts.snapshots.len())
+    };
+    let counts: Vec<_> = drives
+        .iter()
+        .map(|(name, parts)| (name.as_str(), count(parts)))
+        .collect();
+    let expected = [("root", (0, 1, 0)), ("saved", (1, 0, 1)), ("up", (1, 0, 0))];
+    assert_eq!(counts, expected);
+}
+
+#[test]
 fn generations_that_are_gone_are_named_and_not_guessed() {
     let of = |generation, day: &str| {
         let launched = format!("2026-11-{day}T10:00:00Z");

@@ -132,7 +132,7 @@ fn a_host_without_a_public_address_pays_for_none() {
 fn hosts_that_ec2_took_are_in_what_it_has_cost_as_ec2_bills_them() {
     let site = Site::new();
     let image = site.image();
-    for (drive, seconds) in [("noticed", 60), ("cut", 0)] {
+    for (drive, seconds) in [("noticed", 120), ("cut", 0)] {
         let words = ["connect", drive, "--image", &image, "--resume"];
         let mut pty = site.in_terminal(&words);
         pty.see_within(SESSION, "bash-");

@@ -131,7 +131,7 @@ fn who_is_interrupted_goes_on_as_spot_in_another_zone_and_on_demand_only_after_a
     pty.see_within(SESSION, "bash-");
     no_spot(&site, None);
     site.interrupt("demo", 120);
-    pty.see_within(SESSION, "aws.amazon.com/ec2/pricing/on-demand/");
+    pty.see_within(SESSION, "t3.medium costs $0.0416 an hour on demand");
     pty.see_within(SESSION, "launch on demand instead? [y/N]");
     pty.type_in("\r");
     assert_eq!(pty.wait_within(SESSION), 75, "{}", pty.contents());
