@@ -162,8 +162,6 @@ impl Timing {
             checked: Duration::from_secs(10),
             checks_gap: Duration::from_secs(1),
             shutting_down: Duration::from_mins(1),
-            // Here instances are terminated at once: a notice there may be of any length.
-            first_hour: Duration::ZERO,
             grace: Duration::from_mins(1),
             attaching: Duration::from_secs(20),
             driver: Duration::from_secs(30),

@@ -23,20 +23,22 @@ fn working(site: &Site) -> Running {
     running
 }
 
-/// The folder of the only instance that has a network, and the name of that.
+/// The folder of the newest instance that has a network, and the name of that.
 pub(super) fn instance(site: &Site) -> (PathBuf, String) {
     let instances = fs::read_dir(site.dir().join("instances")).unwrap();
-    let mut networks = instances.map(|instance| {
+    let networks = instances.map(|instance| {
         let folder = instance.unwrap().path();
         let id = folder.file_name().unwrap().to_str().unwrap();
         let network = format!("xd-{}", &id[id.len() - 8..]);
         (folder, network)
     });
     let is_up = |network: &str| Path::new("/run/netns").join(network).exists();
-    networks.find(|(_, network)| is_up(network)).unwrap()
+    let up = networks.filter(|(_, network)| is_up(network));
+    let made = |folder: &Path| fs::metadata(folder).unwrap().created().unwrap();
+    up.max_by_key(|(folder, _)| made(folder)).unwrap()
 }
 
-/// The process that is recorded in this file of the only instance.
+/// The process that is recorded in this file of the newest instance.
 pub(super) fn recorded(site: &Site, file: &str) -> Pid {
     let text = fs::read_to_string(instance(site).0.join(file)).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();

@@ -144,6 +144,8 @@ fn hosts_that_ec2_took_are_in_what_it_has_cost_as_ec2_bills_them() {
         assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
         let shown = pty.contents();
         let start = shown.find("cost: ").unwrap_or_else(|| panic!("{shown}"));
+        // The disks of a host that EC2 has taken are billed until it is off.
+        site.is_saved(drive, 2);
         site.costs(drive, &shown[start..]);
     }
 }

@@ -237,12 +237,13 @@ impl Site {
             .unwrap_or(Value::Null)
     }
 
-    /// The only instance of `drive`.
+    /// The newest instance of `drive`: beside it may be one before, until EC2 takes that.
     pub(super) fn instance(&self, drive: &str) -> String {
         let drive = self.drive(drive);
-        let mut things = drive["things"].as_array().unwrap().iter();
-        let instance = things.find(|thing| thing["kind"] == "instance").unwrap();
-        instance["id"].as_str().unwrap().to_owned()
+        let things = drive["things"].as_array().unwrap().iter();
+        let instances = things.filter(|thing| thing["kind"] == "instance");
+        let newest = instances.max_by_key(|thing| thing["since"].as_str().unwrap().to_owned());
+        newest.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
     /// Interrupts the instance of `drive`, so many seconds from now; its id.
