@@ -103,6 +103,10 @@ impl Hosts for SshHosts {
         Ok(())
     }
 
+    fn received(&self) -> u64 {
+        self.login.received.bytes()
+    }
+
     fn forgets(&self) -> bool {
         self.frozen == AtMount::Forget
     }

@@ -17,7 +17,9 @@ use crate::host::scripts::{ArriveOrder, Arrived, Host};
 use crate::host::{EarlyConnection, EarlySibling, HostState};
 use crate::ids::InstanceId;
 use crate::retry::retry;
-use crate::ssh::{ProxyEnd, ProxyFailure, PublicHostKey, REACH, Ssh, SshError, Target, UserKey};
+use crate::ssh::{
+    ProxyEnd, ProxyFailure, PublicHostKey, REACH, Received, Ssh, SshError, Target, UserKey,
+};
 use tokio::time::timeout;
 
 use super::elastic::{Elastic, NotRunning};
@@ -61,6 +63,8 @@ pub(super) struct Login {
     pub(super) only_looks: bool,
     /// The hosts' own keys, where this process learnt them after it had read the tags.
     pub(super) renewed: BTreeMap<InstanceId, PublicHostKey>,
+    /// The count of what has come from all hosts.
+    pub(super) received: Received,
     /// When EC2 Instance Connect was last asked for each host, and why the login failed.
     refused: BTreeMap<InstanceId, (BootTime, String)>,
 }
@@ -118,6 +122,7 @@ impl Login {
             elastic: None,
             only_looks: false,
             renewed: BTreeMap::new(),
+            received: Received::default(),
             refused: BTreeMap::new(),
         }
     }
@@ -129,7 +134,9 @@ impl Login {
 
     /// The host's sshd, and the key that it is known by now.
     pub(super) fn target(&self, host: &Instance) -> Result<Target, &'static str> {
-        target(host, self.ingress.reach(), &self.renewed)
+        let target = target(host, self.ingress.reach(), &self.renewed)?;
+        let received = self.received.clone();
+        Ok(Target { received, ..target })
     }
 
     /// The key that a new host is to authorize.
@@ -440,6 +447,7 @@ mod tests {
             user: USER.to_owned(),
             host_key: HostKey::generate().unwrap().public,
             proxy: None,
+            received: Received::default(),
         };
         // The first SYN gets no answer, as in a group without the rule.
         let serving = tokio::spawn(async move {

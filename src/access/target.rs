@@ -8,7 +8,7 @@ use crate::config::Reach;
 use crate::drive::tags;
 use crate::ec2::Instance;
 use crate::ids::InstanceId;
-use crate::ssh::{Proxy, PublicHostKey, Target};
+use crate::ssh::{Proxy, PublicHostKey, Received, Target};
 
 /// The port and user of a login: the boot script authorizes the key for root on every distribution.
 const PORT: u16 = 22;
@@ -42,6 +42,7 @@ pub(super) fn target(
         user: USER.to_owned(),
         host_key: own.unwrap_or_else(|| recorded.to_owned()),
         proxy,
+        received: Received::default(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::iter;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -73,7 +73,7 @@ struct Calls {
 }
 
 /// The calls that reading a snapshot took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Blocks, of 512 KiB each.
     pub(crate) blocks: u64,
@@ -89,6 +89,18 @@ impl Reading {
             .zip(DOLLARS)
             .map(|(calls, price)| f64::from(u32::try_from(*calls).unwrap_or(u32::MAX)) * price)
             .sum()
+    }
+
+    /// The bytes that came.
+    pub(crate) fn bytes(self) -> u64 {
+        self.blocks * BLOCK as u64
+    }
+}
+
+impl AddAssign for Reading {
+    fn add_assign(&mut self, more: Self) {
+        self.blocks += more.blocks;
+        self.lists += more.lists;
     }
 }
 

@@ -142,6 +142,11 @@ pub trait Hosts {
         false
     }
 
+    /// The bytes that have come from hosts to this computer.
+    fn received(&self) -> u64 {
+        0
+    }
+
     /// Asks a running host for its state: about three seconds where nothing answers, 23 where the
     /// answer is slow. Changes nothing there, except that a leading session may take the client
     /// lock already, if it is free, for as long as it lives.

@@ -102,6 +102,8 @@ pub struct Overlay {
     pub forks: BTreeMap<Option<VolumeId>, DriveName>,
     /// When this process first saw that EC2 had given an instance notice.
     pub noticed: BTreeMap<InstanceId, BootTime>,
+    /// Whether nobody waits any more until EC2 takes an instance: it is terminated, and billed.
+    pub terminates_noticed: bool,
     /// EC2's status checks of running instances that do not answer.
     pub checks: BTreeMap<InstanceId, Checked>,
     /// The state in which each thing was last seen, and since when.
@@ -162,6 +164,7 @@ impl Overlay {
             order: None,
             forks: BTreeMap::new(),
             noticed: BTreeMap::new(),
+            terminates_noticed: false,
             checks: BTreeMap::new(),
             watched: BTreeMap::new(),
         }
@@ -300,7 +303,8 @@ impl Overlay {
         let noticed = *self.noticed.entry(instance.id.clone()).or_insert(now);
         let (_, made) = self.instances.get(&instance.id)?;
         let is_early = noticed.since(*made) < timing.first_hour;
-        (is_early && instance.market == Market::Spot).then(|| noticed + timing.taking)
+        let is_spared = is_early && instance.market == Market::Spot && !self.terminates_noticed;
+        is_spared.then(|| noticed + timing.taking)
     }
 
     /// `None` for root disks and for volumes that are gone.

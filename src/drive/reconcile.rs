@@ -443,6 +443,12 @@ impl<H: Hosts> Reconciler<H> {
         self.used.endings()
     }
 
+    /// The bytes that have come from hosts to this computer.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.hosts.received()
+    }
+
     /// Whether this process has launched the instance.
     #[must_use]
     pub fn has_launched(&self, instance: &InstanceId) -> bool {
@@ -469,7 +475,8 @@ impl<H: Hosts> Reconciler<H> {
     ///
     /// `interrupts` counts SIGINT, SIGTERM and a closed terminal. The first one while getting ready
     /// turns the goal into [`Goal::Ended`]. Later ones, and the first while saving, end the waiting
-    /// once no instance runs any more; before that they are answered by [`Event::CannotStop`]. A goal
+    /// once no instance runs any more, and have one terminated that was left to EC2; before that they are answered by
+    /// [`Event::CannotStop`]. A goal
     /// that the same run reaches later ([`Goal::goes_on_later`]) is stopped between two steps.
     pub async fn run(&mut self, goal: Goal, interrupts: &mut watch::Receiver<u32>) -> Outcome {
         // Launches of an earlier run, whose host was used, do not count.

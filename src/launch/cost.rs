@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::ec2::{Ec2, GibiBytes, Instance, InstanceType, Price, Speed, StoragePrices, Zone};
+use crate::ec2::{
+    Ec2, GibiBytes, Instance, InstanceType, Market, Price, Speed, StoragePrices, Zone,
+};
 
 /// The price of a public IPv4 address, in US dollars an hour (Amazon VPC pricing, *Public IPv4 address*).
 pub(super) const ADDRESS_DOLLARS: f64 = 0.005;
 
 /// The instance's root disk, in GiB: that of the public images.
 pub(super) const ROOT_GIB: GibiBytes = 30;
+
+/// By how much spot's price of now may rise.
+const RISE: f64 = 1.2;
 
 /// The hours of a month, as AWS counts them.
 const HOURS_A_MONTH: f64 = 730.0;
@@ -36,6 +41,15 @@ impl Disks {
             "plus about ${:.3} an hour for address and disks",
             self.hourly_cost_beside_price()
         )
+    }
+}
+
+/// The most that an instance takes an hour beside its disks and address, in US dollars: by the bid for spot, or by its
+/// `price` of now; none where neither is known.
+pub(crate) fn most_an_hour(market: Market, price: Option<f64>, bid: Option<Price>) -> Option<f64> {
+    match market {
+        Market::OnDemand => price,
+        Market::Spot => bid.map(Price::dollars).or(price.map(|price| price * RISE)),
     }
 }
 

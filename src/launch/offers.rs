@@ -1,12 +1,13 @@
 //! Offers and prices as text.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cost::{Disks, burst_cost_note};
+use super::cost::{Disks, burst_cost_note, most_an_hour};
 use crate::drive::pools::{self, Chosen, Offer};
-use crate::ec2::{InstanceType, Price, Zone};
+use crate::ec2::{InstanceType, Market, Price, Zone};
 
 /// The offers that are tried, in order.
 #[derive(Debug, Serialize)]
@@ -17,6 +18,9 @@ pub(crate) struct Offers {
     pub(crate) tried: Vec<Tried>,
     /// US dollars an hour that each costs besides, about: its address, its disk and the drive's volume.
     dollars_an_hour_besides: f64,
+    /// Seconds that the budget lasts at least on the first; only with a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_seconds: Option<u64>,
     /// Number of further offers, which are not tried.
     not_tried: usize,
     /// Types that were asked for and are not offered, and why; in words.
@@ -35,8 +39,8 @@ pub(crate) struct Tried {
     #[serde(flatten)]
     kind: InstanceType,
     /// How it is paid for.
-    #[cfg_attr(test, schemars(extend("enum" = ["spot", "on-demand"])))]
-    market: &'static str,
+    #[cfg_attr(test, schemars(with = "String", extend("enum" = ["spot", "on-demand"])))]
+    market: Market,
     /// Id of the capacity reservation that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     reservation: Option<String>,
@@ -61,7 +65,7 @@ impl Offers {
         let (tried, not_tried) = pools::to_try(&chosen.offers, zone);
         let tried = tried.into_iter().map(|offer| Tried {
             kind: offer.kind.clone(),
-            market: offer.pool.market.as_str(),
+            market: offer.pool.market,
             reservation: offer.pool.reservation.as_ref().map(ToString::to_string),
             zone: zone.or(offer.pool.zone.as_ref()).map(ToString::to_string),
             dollars_an_hour: offer.price.map(Price::dollars),
@@ -75,6 +79,7 @@ impl Offers {
             tried,
             // To a tenth of a cent, as in the text.
             dollars_an_hour_besides: (disks.hourly_cost_beside_price() * 1000.0).round() / 1000.0,
+            budget_seconds: None,
             not_tried,
             left_out: chosen.left_out.iter().map(ToString::to_string).collect(),
             besides: disks.beside_words(),
@@ -87,6 +92,16 @@ impl Offers {
         let all = f64::from(u32::try_from(count).ok()?) * each;
         // To a cent.
         Some((all * 100.0).round() / 100.0)
+    }
+
+    /// Says how long this budget lasts on the first, with this bid for spot; returns that, where the price is known.
+    pub(crate) fn keep_budget(&mut self, budget: Price, bid: Option<Price>) -> Option<Duration> {
+        let first = self.tried.first()?;
+        let hour = most_an_hour(first.market, first.dollars_an_hour, bid)?;
+        let hours = budget.dollars() / (hour + self.dollars_an_hour_besides);
+        let lasts = Duration::try_from_secs_f64(hours * 3600.0).ok()?;
+        self.budget_seconds = Some(lasts.as_secs());
+        Some(lasts)
     }
 
     /// The list as text.

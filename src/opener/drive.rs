@@ -18,6 +18,7 @@ use super::prompt::{ask, or_interrupted};
 use crate::access::SshHosts;
 use crate::access::ingress::Ingress;
 use crate::access::lease::{LEASE, LeaseContext, News};
+use crate::asleep::Reading;
 use crate::cloud::Cloud;
 use crate::config::{Reach, check_tags};
 use crate::drive::event::Event;
@@ -85,6 +86,8 @@ pub(crate) struct Drive {
     pub(crate) json: bool,
     /// Whether any step of the plan was finished.
     pub(super) acted: Rc<Cell<bool>>,
+    /// The calls that reading it asleep took on the way to its session.
+    pub(crate) read: Cell<Reading>,
     shared: bool,
     from: Option<Head>,
     yes: bool,
@@ -127,6 +130,7 @@ impl Drive {
             facts: DriveFacts::default(),
             json: opening.json,
             acted: Rc::new(Cell::new(false)),
+            read: Cell::default(),
             shared: opening.shared,
             from: opening.from,
             yes: opening.yes,

@@ -7,8 +7,10 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::asleep::leaves_aws;
 use super::drive::Drive;
 use super::snapshot_cost::{cost_a_month, is_reported};
+use crate::asleep::Reading;
 use crate::drive::kept::Kept;
 use crate::drive::tags::Settings;
 use crate::drive::{Ended, EndedInstance, Hosts, Reconciler};
@@ -23,6 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Spot Instances*).
 const FIRST_HOUR: Duration = Duration::from_hours(1);
 
+/// The price of what leaves AWS for the internet, beyond the first 100 GB a month of an account, in US dollars a byte
+/// (EC2 On-Demand pricing, *Data transfer*, us-east-1).
+const OUT: f64 = 0.09 / 1e9;
+
+/// The least that is shown of it, in US dollars.
+const SHOWN_OUT: f64 = 0.001;
+
 /// The cost of what is over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -35,6 +44,11 @@ pub(crate) struct Receipt {
     address_dollars: f64,
     /// US dollars for disks: the instances' own, and the drive's.
     disks_dollars: f64,
+    /// US dollars for what came to this computer over SSH, at most, and not in the sum: the account's first 100 GB a
+    /// month are free.
+    transfer_dollars: f64,
+    /// US dollars for calls that read snapshots.
+    reads_dollars: f64,
     #[serde(skip)]
     kept: Kept,
     #[serde(skip)]
@@ -79,7 +93,13 @@ impl Drive {
         };
         let _late = timeout(PATIENCE, answers).await;
         let prices = self.cloud.ec2.storage_prices().await;
-        Some(Receipt::new(&ended, &dollars, kept, prices))
+        let mut receipt = Receipt::new(&ended, &dollars, kept, prices);
+        receipt.add_reads(self.read.get());
+        if leaves_aws() {
+            let here = reconciler.received() + self.read.get().bytes();
+            receipt.transfer_dollars = transfer(here);
+        }
+        Some(receipt)
     }
 
     /// Prints it, too.
@@ -160,16 +180,24 @@ impl Receipt {
             instances,
             address_dollars,
             disks_dollars,
+            transfer_dollars: 0.0,
+            reads_dollars: 0.0,
             kept,
             prices,
             is_most: ended.instances.iter().any(|it| !it.is_known),
         }
     }
 
+    fn add_reads(&mut self, read: Reading) {
+        self.reads_dollars = read.dollars();
+        self.dollars = self.dollars.map(|sum| sum + self.reads_dollars);
+    }
+
     /// All of it in words, such as `about $0.5312`.
     pub(crate) fn sum(&self) -> String {
         let known = self.instances.iter().filter_map(|it| it.dollars);
         let known = known.sum::<f64>() + self.address_dollars + self.disks_dollars;
+        let known = known + self.reads_dollars;
         match (self.dollars, self.is_most) {
             (Some(all), false) => format!("about {}", in_dollars(all)),
             (Some(all), true) => format!("at most {}", in_dollars(all)),
@@ -201,8 +229,21 @@ impl Receipt {
         let (address, disks) = (self.address_dollars, self.disks_dollars);
         let (address, disks) = (in_dollars(address), in_dollars(disks));
         let _ = write!(words, ", address {address}, disks {disks}");
+        if self.reads_dollars > 0.0 {
+            let _ = write!(words, ", reads {}", in_dollars(self.reads_dollars));
+        }
+        if self.transfer_dollars >= SHOWN_OUT {
+            let most = in_dollars(self.transfer_dollars);
+            let _ = write!(words, "\n  transfer out at most {most} more");
+        }
         words
     }
+}
+
+/// The price of so many bytes that leave AWS, in US dollars, at most.
+#[expect(clippy::cast_precision_loss, reason = "fractions of a cent")]
+fn transfer(bytes: u64) -> f64 {
+    bytes as f64 * OUT
 }
 
 fn in_dollars(dollars: f64) -> String {

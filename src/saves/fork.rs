@@ -17,6 +17,8 @@ use crate::report::Report;
 pub(crate) struct Found {
     order: CopyOrder,
     of: DriveAt,
+    /// The bytes that are used of it, if EC2 says so.
+    used: Option<u64>,
 }
 
 impl Found {
@@ -51,13 +53,16 @@ impl Found {
 /// Makes `drive`, which must be new, of the copy that was ordered. Returns the exit code.
 pub(crate) async fn fork(mut drive: Drive, found: Found) -> Result<u8, Failure> {
     let here = drive.cloud.ec2.region().to_owned();
-    let Found { order, of } = found;
+    let Found { order, of, used } = found;
     let of = of.to_string();
     demand_new(&drive, &order, &of)?;
     let is_afar = order.region != here;
     if is_afar {
+        let most = used.map_or_else(String::new, |used| {
+            format!(" of at most {} GiB", used.div_ceil(1 << 30))
+        });
         drive.report.print(&format!(
-            "EC2 copies the data from {} to {here}, and bills its transfer; Ctrl-C ends the \
+            "EC2 copies the data from {} to {here}, and bills its transfer{most}; Ctrl-C ends the \
              waiting alone, the copy goes on",
             order.region
         ));
@@ -115,6 +120,7 @@ pub(crate) fn find(original: &Drive, generation: Option<Generation>) -> Result<F
     };
     let mut snapshots = original.facts.snapshots.iter();
     let source = snapshots.find(|snapshot| snapshot.id == found.snapshot);
+    let used = source.and_then(|snapshot| snapshot.full_size);
     let source = source.map(|snapshot| &snapshot.tags);
     let copy = tags::fork(&source.cloned().unwrap_or_default(), &found.snapshot, &of);
     let (own, tags) = copy.map_err(|error| Failure::new(Exit::Failed, error))?;
@@ -135,5 +141,5 @@ pub(crate) fn find(original: &Drive, generation: Option<Generation>) -> Result<F
         op: own.op,
         tags,
     };
-    Ok(Found { order, of })
+    Ok(Found { order, of, used })
 }

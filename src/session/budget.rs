@@ -6,20 +6,19 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::container::ContainerSession;
+use super::request::Request;
 use super::state::Session;
 use crate::attached::in_words;
 use crate::ec2::{Instance, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::runs::Limit;
 use crate::host::scripts::BudgetOrder;
-use crate::launch::cost::{Disks, dollars};
+use crate::launch::cost::{Disks, dollars, most_an_hour};
+use crate::launch::offers::Offers;
 use crate::opener::Ending;
 
 /// The exit code of a run whose time or budget is over, as that of timeout(1).
 pub const OVERDUE: u8 = 124;
-
-/// By how much spot's price of now may rise.
-const RISE: f64 = 1.2;
 
 /// The time between the last signal of a run and the end of its host's budget: for its record.
 const SPARE: Duration = Duration::from_secs(15);
@@ -74,18 +73,13 @@ impl Session {
     /// How many US dollars this instance takes an hour, at most.
     async fn rate(&self, instance: &Instance) -> Result<f64, Failure> {
         let (ec2, bid) = (&self.drive.cloud.ec2, self.request.options.launch.max_price);
-        let bid = bid.filter(|_| instance.market == Market::Spot);
         let (kind, zone, market) = (&instance.instance_type, &instance.zone, instance.market);
-        let hour = if let Some(bid) = bid {
-            Some(bid.dollars())
+        let price = if market == Market::Spot && bid.is_some() {
+            None
         } else {
-            let price = ec2.hourly_price(kind, zone, market).await?;
-            price.map(|price| match market {
-                Market::Spot => price * RISE,
-                Market::OnDemand => price,
-            })
+            ec2.hourly_price(kind, zone, market).await?
         };
-        let hour = hour.ok_or_else(|| {
+        let hour = most_an_hour(market, price, bid).ok_or_else(|| {
             let error = anyhow!("the price of {kind} is not known, and so no budget can be kept");
             Failure::new(Exit::Usage, error)
         })?;
@@ -117,5 +111,20 @@ impl Session {
                 by: "--max",
             },
         }
+    }
+}
+
+impl Request {
+    /// A line that says how long the budget lasts on the first of these offers, if there is one.
+    pub(super) fn foresee_budget(&self, offers: &mut Offers) -> String {
+        let launch = &self.options.launch;
+        let lasts = launch.budget.and_then(|budget| {
+            let lasts = offers.keep_budget(budget, launch.max_price)?;
+            let (budget, lasts) = (dollars(budget), in_words(lasts));
+            Some(format!(
+                "the budget of {budget} lasts {lasts} on the first of these\n"
+            ))
+        });
+        lasts.unwrap_or_default()
     }
 }

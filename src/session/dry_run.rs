@@ -160,8 +160,9 @@ impl Preview {
             speed: request.options.launch.speed.or(own),
             prices: cloud.ec2.storage_prices().await,
         };
-        let offers = Offers::new(&chosen, zone, disks);
-        self.text.push_str(&offers.text());
+        let mut offers = Offers::new(&chosen, zone, disks);
+        self.text += &request.foresee_budget(&mut offers);
+        self.text += &offers.text();
         if offers.tried.is_empty() {
             self.action = "none";
         }

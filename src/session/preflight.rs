@@ -104,6 +104,9 @@ impl Session {
         let reading = timeout(READING, asleep.containers());
         let found = or_interrupted(&mut self.drive.signals, &self.drive.report, reading).await?;
         drop(step);
+        let mut read = self.drive.read.get();
+        read += asleep.reading();
+        self.drive.read.set(read);
         match found {
             Ok(Ok(found)) if !is_among(&name, &found) => Err(self.drive.not_among(&name, &found)),
             Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),

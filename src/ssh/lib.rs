@@ -8,7 +8,7 @@
 //! Neither a shell nor a command ends with its connection: [`terminal`] and [`command`] have how
 //! each is taken up again over the next one.
 //!
-//! Imports run one way: {error, gate, proxy} ← peer ← channel ← connection ← start ← dedicated ←
+//! Imports run one way: {error, gate, proxy, received} ← peer ← channel ← connection ← start ← dedicated ←
 //! shell.
 
 pub mod agent;
@@ -28,6 +28,7 @@ mod modes;
 mod peer;
 pub mod pipe;
 mod proxy;
+mod received;
 mod relay;
 pub mod remote;
 mod route;
@@ -44,5 +45,6 @@ pub use dedicated::DedicatedConnection;
 pub use error::SshError;
 pub use key::{HostKey, PublicHostKey, UserKey};
 pub use proxy::{InvalidProxyCommand, Proxy, ProxyCommand, ProxyEnd, ProxyFailure};
+pub use received::Received;
 pub use shell::{Shell, ShellExit};
 pub use terminal::Terminal;

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Pid;
-use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
+use xdrive::ssh::{HostKey, Received, Ssh, Target, UserKey};
 
 use crate::{DEADLINE, eventually_within};
 
@@ -111,6 +111,7 @@ impl Sshd {
             user: user.to_owned(),
             host_key: self.host_key.public.clone(),
             proxy: None,
+            received: Received::default(),
         }
     }
 

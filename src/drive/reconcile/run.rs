@@ -115,6 +115,10 @@ impl Run {
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) -> Option<Outcome> {
+        if self.stop_waiting && matches!(next, Next::Wait(Waiting::Taking(_), _)) {
+            with.overlay.terminates_noticed = true;
+            return None;
+        }
         if self.stop_waiting {
             let is_running = is_running(seen);
             let may_stop = matches!(next, Next::Wait(..))

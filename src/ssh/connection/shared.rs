@@ -8,6 +8,7 @@ use russh::keys::PrivateKey;
 use super::super::error::SshError;
 use super::super::key::PublicHostKey;
 use super::super::proxy::Proxy;
+use super::super::received::Received;
 use super::super::unread::Unread;
 
 /// A host: where to connect, and the key to expect there.
@@ -21,6 +22,8 @@ pub struct Target {
     pub host_key: String,
     /// The proxy command, if the connection goes through one.
     pub proxy: Option<Proxy>,
+    /// The count of what comes over all connections there.
+    pub received: Received,
 }
 
 #[derive(Clone)]

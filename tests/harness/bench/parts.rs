@@ -25,7 +25,7 @@ use xdrive::host::places::Places;
 use xdrive::host::scripts::{ContainerOrder, Host, Image};
 use xdrive::host::{AtMount, LockOrder, MountOrder, MountedDrive, Role};
 use xdrive::ids::{Generation, SessionId, SnapshotId, VolumeId};
-use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
+use xdrive::ssh::{HostKey, Received, Ssh, Target, UserKey};
 
 use crate::evidence::{may_delete, may_prune, may_terminate};
 use crate::{cache, cloud, id};
@@ -250,6 +250,7 @@ impl Parts {
             user: "root".to_owned(),
             host_key: host_key.to_owned(),
             proxy: None,
+            received: Received::default(),
         };
         loop {
             // A booting machine refuses or denies the login.

@@ -15,7 +15,7 @@ use xdrive::host::scripts::{ContainerOrder, Host, Image, LoadedImage};
 use xdrive::host::{AtMount, ClientLock, LockOrder, MountOrder, Role};
 use xdrive::ids::{Generation, VolumeId};
 use xdrive::local::plane::{Gpu, Machine as Order, Plane as _, RealPlane, Up};
-use xdrive::ssh::{HostKey, PublicHostKey, Ssh, Target, UserKey};
+use xdrive::ssh::{HostKey, PublicHostKey, Received, Ssh, Target, UserKey};
 
 use harness::cloud::plane;
 use harness::{DEADLINE, id};
@@ -126,23 +126,20 @@ impl Machine {
         let plane = plane(dir.path());
         let user_key = UserKey::open_or_create(&dir.path().join("key/id")).unwrap();
         let host_key = HostKey::generate().unwrap();
-        let (instance, up) = launch(
-            &plane,
-            user_data(&BootOrder {
-                host_private_key: host_key.private,
-                host_public_key: host_key.public.clone(),
-                authorized_keys: user_key.public().to_owned(),
-                first_sign,
-                watch,
-            })
-            .unwrap(),
-            gpu,
-        );
+        let order = BootOrder {
+            host_private_key: host_key.private,
+            host_public_key: host_key.public.clone(),
+            authorized_keys: user_key.public().to_owned(),
+            first_sign,
+            watch,
+        };
+        let (instance, up) = launch(&plane, user_data(&order).unwrap(), gpu);
         let target = Target {
             address: SocketAddr::new(up.address.into(), 22),
             user: "root".into(),
             host_key: host_key.public,
             proxy: None,
+            received: Received::default(),
         };
         let clear = Clear {
             plane: &plane,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use harness::eventually_within;
 use rustix::process::Signal;
 
+use super::json::document;
+use super::simulated::paper;
 use super::site::{SESSION, Site};
 
 /// A type that takes a cent in 35 seconds on demand.
@@ -144,4 +146,17 @@ fn without_a_price_or_a_bid_nothing_is_launched() {
         let what = ["connect", "demo", "--budget", amount, "--", "true"];
         site.run(&what).is(2).reports(why);
     }
+}
+
+#[test]
+fn a_dry_run_says_how_long_a_budget_lasts_on_the_first_offer() {
+    let site = paper();
+    let what = ["connect", "demo", "--budget", "5", "--dry-run"];
+    // A fifth more than the price of now, and $0.009 for address and disks.
+    site.run(&what)
+        .is(0)
+        .prints("the budget of $5.00 lasts 136 h on the first of these\n");
+    let bid = [&what[..], &["--max-price", "1", "--json"]].concat();
+    let plan = document("dry-run", site.run(&bid).is(0));
+    assert_eq!(plan["budget_seconds"], 17_839, "{plan}");
 }

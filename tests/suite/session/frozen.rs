@@ -92,7 +92,8 @@ fn went_on(ended: &Ended) {
 fn a_command_goes_on_where_it_was_when_its_instance_is_taken() {
     let site = Site::new();
     let image = site.image();
-    let mut running = site.start(&words(&["run", "demo", "--restart"], &image));
+    let run = ["run", "demo", "--restart", "--budget", "5"];
+    let mut running = site.start(&words(&run, &image));
     running.prints("\n20\n");
     let listed = only_run(&site);
     let freezing = listed["freezing"].as_str().unwrap_or_default();
@@ -108,6 +109,9 @@ fn a_command_goes_on_where_it_was_when_its_instance_is_taken() {
     let (count, last) = numbers(&ended.stdout);
     assert!(count >= at + 20, "{}", ended.stdout);
     assert_eq!(last, "over 1", "{}", ended.stderr);
+    // Each host keeps what is left of the budget.
+    let kept = ended.stderr.matches("the budget of $5.00 lasts ").count();
+    assert_eq!(kept, 2, "{}", ended.stderr);
     site.is_saved("demo", 2);
     assert_eq!(only_run(&site)["try"], 1);
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::json::document;
 use super::site::{Ended, SESSION, Site};
+use harness::Pty;
 
 /// How far a part and the bill's may be apart: EC2 is asked every few seconds, and the shortest time that is billed
 /// is a minute.
@@ -89,6 +90,14 @@ fn a_session_says_at_its_end_what_it_has_cost() {
     let line = site.costs_of("spot", spot.is(0));
     assert!(line.contains(" spot 1 min $0.000"), "{line}");
     assert!(line.contains("; kept: "), "{line}");
+    assert!(!line.contains("transfer"), "{line}");
+    // 20 MB, at $0.09 a GB, and what SSH needs itself.
+    let loud = session("loud", &[], &["head", "-c", "20000000", "/dev/zero"]);
+    let lines = site.costs_of("loud", loud.is(0));
+    assert!(
+        lines.contains("\n  transfer out at most $0.0018 more\n"),
+        "{lines}"
+    );
     let speed = ["--on-demand", "--throughput", "500", "--iops", "4000"];
     let dear = session("dear", &speed, &["sh", "-c", "exit 1"]);
     let line = site.costs_of("dear", dear.is(1));
@@ -127,25 +136,50 @@ fn a_host_without_a_public_address_pays_for_none() {
     assert_eq!(cost["instances"][0]["market"], "on-demand", "{cost}");
 }
 
+/// A session of `drive` whose host EC2 takes in so many seconds; it goes on on another one, and ends there. Its
+/// terminal then.
+fn taken(site: &Site, drive: &str, seconds: u32) -> Pty {
+    let image = site.image();
+    let words = ["connect", drive, "--image", &image, "--resume"];
+    let mut pty = site.in_terminal(&words);
+    pty.see_within(SESSION, "bash-");
+    site.interrupt(drive, seconds);
+    pty.see_within(SESSION, "goes on on another instance");
+    pty.type_in("echo on$((1+1))\r");
+    pty.see_within(SESSION, "on2");
+    pty.type_in("exit\r");
+    pty
+}
+
+/// Checks the costs at the end of a session.
+fn costs_are_billed(site: &Site, drive: &str, mut pty: Pty) {
+    assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
+    let shown = pty.contents();
+    let start = shown.find("cost: ").unwrap_or_else(|| panic!("{shown}"));
+    // The disks of a host that EC2 has taken are billed until it is off.
+    site.is_saved(drive, 2);
+    site.costs(drive, &shown[start..]);
+}
+
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn hosts_that_ec2_took_are_in_what_it_has_cost_as_ec2_bills_them() {
     let site = Site::new();
-    let image = site.image();
     for (drive, seconds) in [("noticed", 120), ("cut", 0)] {
-        let words = ["connect", drive, "--image", &image, "--resume"];
-        let mut pty = site.in_terminal(&words);
-        pty.see_within(SESSION, "bash-");
-        site.interrupt(drive, seconds);
-        pty.see_within(SESSION, "goes on on another instance");
-        pty.type_in("echo on$((1+1))\r");
-        pty.see_within(SESSION, "on2");
-        pty.type_in("exit\r");
-        assert_eq!(pty.wait_within(SESSION), 0, "{}", pty.contents());
-        let shown = pty.contents();
-        let start = shown.find("cost: ").unwrap_or_else(|| panic!("{shown}"));
-        // The disks of a host that EC2 has taken are billed until it is off.
-        site.is_saved(drive, 2);
-        site.costs(drive, &shown[start..]);
+        let pty = taken(&site, drive, seconds);
+        costs_are_billed(&site, drive, pty);
     }
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn who_does_not_wait_until_ec2_takes_a_host_has_it_terminated_and_pays_for_it() {
+    let site = Site::new();
+    let mut pty = taken(&site, "demo", 600);
+    pty.see_within(SESSION, "which bills nothing");
+    pty.type_in("\x03");
+    costs_are_billed(&site, "demo", pty);
+    let bill = site.local().bill("demo").unwrap();
+    // Two hosts, each for a minute at least.
+    assert!(bill.instances > 1.5 * 0.02295 / 60.0, "{bill:?}");
 }

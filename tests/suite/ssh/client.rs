@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use xdrive::signals::{End, Job, Signal, Signals};
 use xdrive::ssh::escape::Question;
 use xdrive::ssh::shell::{Again, Progress, ShellExit};
-use xdrive::ssh::{DedicatedConnection, RemoteCommand, Shell, Ssh, Target, Terminal};
+use xdrive::ssh::{DedicatedConnection, Received, RemoteCommand, Shell, Ssh, Target, Terminal};
 
 use harness::Pty;
 use harness::sshd::Sshd;
@@ -115,6 +115,7 @@ async fn attach(task: Task) {
         user: task.user,
         host_key: task.host_key,
         proxy: None,
+        received: Received::default(),
     };
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
     let line = DedicatedConnection::open(&ssh).await.unwrap();

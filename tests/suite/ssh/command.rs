@@ -11,7 +11,7 @@ use std::time::Duration;
 use harness::sshd::Sshd;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
-use xdrive::ssh::{HostKey, Ssh, SshError, Target, UserKey};
+use xdrive::ssh::{HostKey, Received, Ssh, SshError, Target, UserKey};
 
 #[tokio::test]
 #[ignore = "needs root and sshd"]
@@ -187,6 +187,7 @@ async fn keys_that_are_no_keys_are_distinguished_from_wrong_ones() {
         user: "root".to_owned(),
         host_key: "nonsense".to_owned(),
         proxy: None,
+        received: Received::default(),
     };
     let key = HostKey::generate().unwrap();
     let error = Ssh::connect(&target, &key.private).await.unwrap_err();
@@ -202,6 +203,7 @@ async fn connect_to(address: SocketAddr) -> SshError {
         user: "root".to_owned(),
         host_key: key.public,
         proxy: None,
+        received: Received::default(),
     };
     Ssh::connect(&target, &key.private).await.unwrap_err()
 }

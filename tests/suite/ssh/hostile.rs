@@ -19,7 +19,7 @@ use xdrive::host::{LockOrder, Role};
 use xdrive::ssh::agent::AgentForward;
 use xdrive::ssh::forward::ForwardError;
 use xdrive::ssh::remote::{Here, RemoteForward, RemoteWanted};
-use xdrive::ssh::{HostKey, Ssh, Target, UserKey};
+use xdrive::ssh::{HostKey, Received, Ssh, Target, UserKey};
 
 use super::memory;
 use server::{CHANNELS, Kind, Seen, serve};
@@ -107,6 +107,7 @@ async fn client(task: &Task) -> (String, usize) {
         user: "root".to_owned(),
         host_key: task.host_key.clone(),
         proxy: None,
+        received: Received::default(),
     };
     let ssh = match Ssh::connect(&target, &task.user_key).await {
         Ok(ssh) => ssh,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 use xdrive::ssh::forward::Forward;
-use xdrive::ssh::{Ssh, Target};
+use xdrive::ssh::{Received, Ssh, Target};
 
 use crate::ssh::forward::{Flood, Server, connect, echo, server};
 use crate::ssh::memory;
@@ -86,6 +86,7 @@ async fn client(task: &Task) {
         user: "root".to_owned(),
         host_key: task.host_key.clone(),
         proxy: None,
+        received: Received::default(),
     };
     let ssh = Ssh::connect(&target, &task.user_key).await.unwrap();
     let forwards = [0, 1].map(|_| Forward::open(&ssh, 0, task.server).unwrap());
