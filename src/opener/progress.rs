@@ -414,7 +414,7 @@ pub(crate) fn waiting(what: &Waiting) -> String {
             format!("wait until the volume may be snapshotted again ({id})")
         }
         Waiting::Taking(id) => {
-            format!("leave the instance to EC2, which bills nothing ({id}); Ctrl-C ends it")
+            format!("let EC2 take {id}, unbilled; Ctrl-C ends it")
         }
         Waiting::Termination(id) => format!("wait for the instance to be terminated ({id})"),
         Waiting::Lease(id, until) => format!(

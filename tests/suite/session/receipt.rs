@@ -176,7 +176,7 @@ fn hosts_that_ec2_took_are_in_what_it_has_cost_as_ec2_bills_them() {
 fn who_does_not_wait_until_ec2_takes_a_host_has_it_terminated_and_pays_for_it() {
     let site = Site::new();
     let mut pty = taken(&site, "demo", 600);
-    pty.see_within(SESSION, "which bills nothing");
+    pty.see_within(SESSION, ", unbilled; Ctrl-C ends it");
     pty.type_in("\x03");
     costs_are_billed(&site, "demo", pty);
     let bill = site.local().bill("demo").unwrap();
