@@ -103,13 +103,16 @@ def sample(state):
         state["logged"] = [it for it in state["logged"] if it != what] + ([what] if why else [])
         return value
 
+    def inside(what, measure):
+        return None if found is None else measured(what, measure, found)
+
     found = measured("what containers do", containers)
     return {
         "at": time.clock_gettime(time.CLOCK_BOOTTIME),
-        "cpu": found and measured("processor time", cpu, found),
-        "net": found and measured("containers' traffic", net, found),
+        "cpu": inside("processor time", cpu),
+        "net": inside("containers' traffic", net),
         "ssh": measured("SSH's traffic", ssh),
-        "typed": found and measured("input", typed, found),
+        "typed": inside("input", typed),
         "gpu": measured("the GPUs' use", gpu, state) if os.path.exists(GPUS_READY) else 0,
         "clients": clients(),
         "at_work": is_locked(f"{RUN}/lock"),
@@ -128,8 +131,8 @@ def containers():
                 continue  # it ends just now
             if lives(state["init_process_pid"]):
                 found[name] = (state["init_process_pid"], state["cgroup_paths"])
-    if not found:
-        raise LookupError("none is known to run")
+    if not any(map(os.path.isdir, STATES.values())):
+        raise LookupError("dockerd has run none")
     return found
 
 

@@ -297,10 +297,11 @@ impl Overlay {
         timing: &Timing,
         now: BootTime,
     ) -> Option<BootTime> {
-        let Contact::Reached(HostView { noticed: true, .. }) = contact else {
-            return None;
-        };
-        let noticed = *self.noticed.entry(instance.id.clone()).or_insert(now);
+        if let Contact::Reached(HostView { noticed: true, .. }) = contact {
+            self.noticed.entry(instance.id.clone()).or_insert(now);
+        }
+        // It may not answer any more.
+        let noticed = *self.noticed.get(&instance.id)?;
         let (_, made) = self.instances.get(&instance.id)?;
         let is_early = noticed.since(*made) < timing.first_hour;
         let is_spared = is_early && instance.market == Market::Spot && !self.terminates_noticed;

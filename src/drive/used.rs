@@ -45,6 +45,19 @@ pub struct Ended {
     pub volumes: Vec<(Volume, Timestamp)>,
 }
 
+impl Ended {
+    /// Takes in what is known better of an instance, with whose end its disks are over.
+    pub fn know(&mut self, number: usize, better: EndedInstance) {
+        for (volume, at) in &mut self.volumes {
+            let to = volume.attachment.as_ref();
+            if to.is_some_and(|to| to.delete_on_termination && to.instance == better.instance.id) {
+                *at = better.at.min(*at);
+            }
+        }
+        self.instances[number] = better;
+    }
+}
+
 impl Used {
     /// Takes in what a sweep at `now` lists, but for what this run knows to be `gone`.
     pub(super) fn look<'a>(

@@ -90,6 +90,14 @@ impl InstanceType {
         }
     }
 
+    /// US dollars an hour that it costs more with all of its vCPUs at work for ever, at most; zero for types without
+    /// bursts.
+    #[must_use]
+    pub fn most_surplus(&self) -> f64 {
+        let cents = self.surplus_cents().unwrap_or(0) * self.cpus;
+        f64::from(cents) / 100.0
+    }
+
     /// Whether it is sold in that market at all.
     #[must_use]
     pub fn is_sold(&self, market: Market) -> bool {

@@ -42,7 +42,7 @@ use crate::ssh::terminal::Terminal;
 use crate::ssh::{Output, PublicHostKey, RemoteCommand, Ssh, SshError};
 
 pub use arrive::{ArriveOrder, Arrived};
-pub use budget::BudgetOrder;
+pub use budget::{BudgetOrder, Budgeted};
 pub use build::BuildOrder;
 pub use containers::Removed;
 pub use freeze::{Freezes, NotThawed, Thawed};

@@ -98,7 +98,8 @@ impl Offers {
     pub(crate) fn keep_budget(&mut self, budget: Price, bid: Option<Price>) -> Option<Duration> {
         let first = self.tried.first()?;
         let hour = most_an_hour(first.market, first.dollars_an_hour, bid)?;
-        let hours = budget.dollars() / (hour + self.dollars_an_hour_besides);
+        let hour = hour + first.kind.most_surplus() + self.dollars_an_hour_besides;
+        let hours = budget.dollars() / hour;
         let lasts = Duration::try_from_secs_f64(hours * 3600.0).ok()?;
         self.budget_seconds = Some(lasts.as_secs());
         Some(lasts)

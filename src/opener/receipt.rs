@@ -76,19 +76,24 @@ struct Ran {
 impl Drive {
     /// The cost of what is over; none where no instance is.
     pub(crate) async fn receipt<H: Hosts>(&self, reconciler: &Reconciler<H>) -> Option<Receipt> {
-        let (ended, kept) = (reconciler.endings(), reconciler.kept_snapshots());
+        let (mut ended, kept) = (reconciler.endings(), reconciler.kept_snapshots());
         if ended.instances.is_empty() {
             return None;
         }
         let mut asking = JoinSet::new();
         for (number, it) in ended.instances.iter().cloned().enumerate() {
             let ec2 = self.cloud.ec2.clone();
-            asking.spawn(async move { (number, cost_of(&it, &ec2).await) });
+            asking.spawn(async move {
+                let it = find_end(it, &ec2).await;
+                let cost = cost_of(&it, &ec2).await;
+                (number, it, cost)
+            });
         }
         let mut dollars = vec![None; ended.instances.len()];
         let answers = async {
-            while let Some(Ok((number, cost))) = asking.join_next().await {
+            while let Some(Ok((number, it, cost))) = asking.join_next().await {
                 dollars[number] = cost;
+                ended.know(number, it);
             }
         };
         let _late = timeout(PATIENCE, answers).await;
@@ -110,6 +115,24 @@ impl Drive {
         let cost = self.receipt(reconciler).await?;
         self.report.note(&Text::block(&cost.words()));
         Some(cost)
+    }
+}
+
+/// The instance with the end that its spot request tells, where it has not told one itself: EC2 took it, and this run
+/// may have looked hours later.
+async fn find_end(ended: EndedInstance, ec2: &Ec2) -> EndedInstance {
+    let EndedInstance { instance, at, .. } = &ended;
+    if ended.is_known || instance.market != Market::Spot {
+        return ended;
+    }
+    let status = ec2.spot_status(&instance.id).await.unwrap_or_default();
+    match status.and_then(|status| status.interruption()) {
+        Some(end) => EndedInstance {
+            at: end.min(*at),
+            is_known: true,
+            ..ended
+        },
+        None => ended,
     }
 }
 

@@ -9,13 +9,14 @@ use super::container::ContainerSession;
 use super::request::Request;
 use super::state::Session;
 use crate::attached::in_words;
-use crate::ec2::{Instance, Market};
+use crate::cloud::Cloud;
+use crate::ec2::{Instance, InstanceType, Market};
 use crate::failure::{Exit, Failure};
 use crate::host::runs::Limit;
 use crate::host::scripts::BudgetOrder;
 use crate::launch::cost::{Disks, dollars, most_an_hour};
 use crate::launch::offers::Offers;
-use crate::opener::Ending;
+use crate::opener::{DriveFacts, Ending};
 
 /// The exit code of a run whose time or budget is over, as that of timeout(1).
 pub const OVERDUE: u8 = 124;
@@ -51,9 +52,13 @@ impl Session {
             rate,
             age: age.unwrap_or_default(),
         };
-        let left = inside.host.keep_budget(&order).await;
-        let left = left.map_err(|error| Ending::Failed(anyhow::Error::new(error).into()))?;
-        let budget = dollars(budget);
+        let kept = inside.host.keep_budget(&order).await;
+        let kept = kept.map_err(|error| Ending::Failed(anyhow::Error::new(error).into()))?;
+        let left = kept.left;
+        let budget = match kept.bound {
+            None => dollars(budget),
+            Some(first) => format!("${first:.2} that was set here before"),
+        };
         if left.is_zero() {
             let spent = format!("the budget of {budget} is spent");
             if self.request.limit(self.drive.cloud.clock.now()).is_none() {
@@ -89,7 +94,9 @@ impl Session {
             speed: self.speed.get(),
             prices: ec2.storage_prices().await,
         };
-        Ok(hour + disks.hourly_cost_beside_price())
+        let types = ec2.instance_types(std::slice::from_ref(kind)).await?;
+        let surplus: f64 = types.iter().map(InstanceType::most_surplus).sum();
+        Ok(hour + surplus + disks.hourly_cost_beside_price())
     }
 
     /// The limit of a run that may take `limit`, or as long as its budget lasts.
@@ -115,6 +122,18 @@ impl Session {
 }
 
 impl Request {
+    /// The disks of an instance that would be launched for the drive, as it was found.
+    pub(super) async fn foresee_disks(&self, found: &DriveFacts, cloud: &Cloud) -> Disks {
+        let launch = &self.options.launch;
+        // `check_for` has refused one that cannot be parsed.
+        let own = found.settings.speed().unwrap_or_default();
+        Disks {
+            size: launch.size.max(found.largest).unwrap_or(cloud.size),
+            speed: launch.speed.or(own),
+            prices: cloud.ec2.storage_prices().await,
+        }
+    }
+
     /// A line that says how long the budget lasts on the first of these offers, if there is one.
     pub(super) fn foresee_budget(&self, offers: &mut Offers) -> String {
         let launch = &self.options.launch;

@@ -21,7 +21,7 @@ use crate::ec2::{GibiBytes, OpenPort, SnapshotState, StoragePrices, Zone};
 use crate::failure::{Exit, Failure};
 use crate::host::registry::registry;
 use crate::ids::DriveName;
-use crate::launch::cost::{Disks, dollars};
+use crate::launch::cost::dollars;
 use crate::launch::failure::refused;
 use crate::launch::image::{self, ImageSource};
 use crate::launch::offers::Offers;
@@ -152,14 +152,7 @@ impl Preview {
         if let Some(warning) = subnets.warning() {
             self.line(warning);
         }
-        let size = request.options.launch.size.unwrap_or(cloud.size);
-        // `check_for` has refused one that cannot be parsed.
-        let own = found.settings.speed().unwrap_or_default();
-        let disks = Disks {
-            size,
-            speed: request.options.launch.speed.or(own),
-            prices: cloud.ec2.storage_prices().await,
-        };
+        let disks = request.foresee_disks(found, cloud).await;
         let mut offers = Offers::new(&chosen, zone, disks);
         self.text += &request.foresee_budget(&mut offers);
         self.text += &offers.text();

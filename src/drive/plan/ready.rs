@@ -73,7 +73,8 @@ pub(super) fn ready(view: &View, from: Option<&Head>) -> Next {
 fn choose_host<'a>(view: &View<'a>) -> Result<Option<&'a SeenInstance>, Next> {
     let seen = view.seen;
     let usable = |instance: &&SeenInstance| {
-        let is_left = recovery::is_spared(view, instance);
+        // One that this session has left is one of its losers.
+        let is_left = seen.is_mine(instance) && seen.is_closed(instance);
         instance.is_live() && !is_left && !seen.me.rejected.contains(&instance.id)
     };
     let holders: Vec<&SeenInstance> = seen

@@ -1,7 +1,7 @@
 //! Recovery: the step out of each unusual state of instances and volumes.
 
 use crate::ec2::{AttachmentState, InstanceState};
-use crate::host::Mounted;
+use crate::host::{Closed, Mounted};
 
 use super::step::{Next, Step, View, Waiting};
 use crate::drive::hosts::Contact;
@@ -138,9 +138,10 @@ pub(super) fn is_spared(view: &View, instance: &SeenInstance) -> bool {
         let known = Some((volume.id.clone(), volume.generation));
         seen.me.unmounted == known || seen.is_whole(instance, volume)
     };
-    let is_frozen = instance
-        .view()
-        .is_none_or(|it| it.mounted != Mounted::Nothing);
+    let is_frozen = match instance.view() {
+        Some(view) => view.mounted != Mounted::Nothing,
+        None => seen.me.closes.get(&instance.id) != Some(&Closed::Unmounted),
+    };
     instance.spared.is_some_and(|until| view.now < until)
         && seen.is_closed(instance)
         && !is_frozen

@@ -47,7 +47,8 @@ pub(super) async fn look(ec2: &Ec2, terms: &Terms, reserved: &Reserved) -> Resul
             by: terms.arch_by,
         });
     }
-    let price = ec2.on_demand_price(name).await;
+    // A caller that may not read prices can still launch.
+    let price = ec2.on_demand_price(name).await.unwrap_or_default();
     let pool = Pool {
         instance_type: name.clone(),
         zone: Some(found.zone),
@@ -56,11 +57,13 @@ pub(super) async fn look(ec2: &Ec2, terms: &Terms, reserved: &Reserved) -> Resul
         max_price: None,
         reservation: Some(reserved.id.clone()),
     };
+    if terms.needs_price && price.is_none() {
+        return Err(Refused::NotPriced(Box::new(pool)));
+    }
     let offer = Offer {
         pool,
         kind,
-        // A caller that may not read prices can still launch.
-        price: price.unwrap_or_default(),
+        price,
         score: Score::default(),
     };
     Ok(Chosen {

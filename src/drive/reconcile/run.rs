@@ -115,7 +115,8 @@ impl Run {
         with: &mut Reconciler<H>,
         interrupts: &mut watch::Receiver<u32>,
     ) -> Option<Outcome> {
-        if self.stop_waiting && matches!(next, Next::Wait(Waiting::Taking(_), _)) {
+        let is_spared = || seen.instances.iter().any(|it| it.spared.is_some());
+        if self.stop_waiting && !with.overlay.terminates_noticed && is_spared() {
             with.overlay.terminates_noticed = true;
             return None;
         }

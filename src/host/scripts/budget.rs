@@ -19,16 +19,28 @@ pub struct BudgetOrder<'a> {
     pub age: Duration,
 }
 
+/// The time that the budgets of a host leave it.
+#[derive(Debug, Clone, Copy)]
+pub struct Budgeted {
+    /// How long it may go on, from now on.
+    pub left: Duration,
+    /// The US dollars of the budget that ends it first, where that is another one's.
+    pub bound: Option<f64>,
+}
+
 impl Host {
-    /// Has the host close the drive once this budget is spent. Returns when that is, from now on.
-    pub async fn keep_budget(&self, order: &BudgetOrder<'_>) -> Result<Duration, ScriptError> {
+    /// Has the host close the drive once this budget is spent, or another one that it keeps.
+    pub async fn keep_budget(&self, order: &BudgetOrder<'_>) -> Result<Budgeted, ScriptError> {
         const SCRIPT: &str = "budget.py set";
         let (id, cents) = (quote(order.id), order.cents);
         let (rate, age) = (order.rate, order.age.as_secs());
         let output = self
             .run_python(&format!("{SCRIPT} {id} {cents} {rate:.6} {age}"))
             .await?;
-        let left = Facts::read(SCRIPT, &output, &[])?.require("budget")?;
-        Ok(Duration::from_secs(left))
+        let facts = Facts::read(SCRIPT, &output, &[])?;
+        Ok(Budgeted {
+            left: Duration::from_secs(facts.require("budget")?),
+            bound: facts.optional("bound")?,
+        })
     }
 }

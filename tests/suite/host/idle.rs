@@ -168,3 +168,16 @@ async fn where_nobody_has_said_how_long_an_idle_gpu_is_announced() {
     sleep(WATCHED).await;
     assert_eq!(machine.host.look().await.unwrap().closing, None);
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_whose_container_has_ended_is_idle() {
+    let (machine, _disk, mut lock) = in_use(None).await;
+    machine.sh("docker stop -t 0 xdrive-demo > /dev/null").await;
+    limit(&lock);
+    assert!(
+        reason(&mut lock)
+            .await
+            .starts_with("idle for 10 s: CPU 0.0 %")
+    );
+}

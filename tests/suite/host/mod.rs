@@ -3,6 +3,7 @@
 
 mod arriving;
 mod boot;
+mod budget;
 mod clients;
 mod closing;
 mod commands;

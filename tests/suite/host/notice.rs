@@ -94,3 +94,16 @@ async fn a_notice_closes_the_drive_and_every_client_receives_it() {
         "kept\n"
     );
 }
+
+#[tokio::test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+async fn a_host_that_ec2_does_not_take_switches_itself_off() {
+    let disk = Disk::new(1024);
+    let machine = machine_with(&disk).await;
+    let lead = machine.hold("s1 t me", Role::Lead, 36_000).await.unwrap();
+    let over = r#"{"action": "terminate", "time": "2026-01-02T03:04:05Z"}"#;
+    machine.announce("spot/instance-action", over);
+    machine.until_off(LIMIT).await;
+    assert!(disk.is_clean());
+    drop(lead);
+}

@@ -159,4 +159,9 @@ fn a_dry_run_says_how_long_a_budget_lasts_on_the_first_offer() {
     let bid = [&what[..], &["--max-price", "1", "--json"]].concat();
     let plan = document("dry-run", site.run(&bid).is(0));
     assert_eq!(plan["budget_seconds"], 17_839, "{plan}");
+    // Each of its vCPUs may cost $0.05 an hour more.
+    let bursts = [&what[..], &["--type", "t3.medium"]].concat();
+    site.run(&bursts)
+        .is(0)
+        .prints("the budget of $5.00 lasts 40 h on the first of these\n");
 }

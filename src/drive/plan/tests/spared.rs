@@ -1,11 +1,11 @@
 //! A host that EC2 takes in its first hour: its volume leaves it at once, and it is not terminated.
 
 use super::fixtures::*;
-use crate::drive::hosts::Client;
+use crate::drive::hosts::{Client, Contact};
 use crate::drive::observed::{Observed, SeenInstance, SeenSnapshot};
 use crate::drive::plan::{Done, Goal, Next, Waiting};
 use crate::ec2::{AttachmentState, InstanceState, SnapshotState};
-use crate::host::Mounted;
+use crate::host::{Closed, Mounted};
 use crate::ids::Generation;
 
 /// Until when EC2 is left to take the host.
@@ -63,6 +63,30 @@ fn the_end_of_a_session_waits_for_ec2_and_not_for_ever() {
     assert_eq!(words(&saved(&seen)), "terminate i-1");
     seen.instances[0].state = InstanceState::ShuttingDown;
     assert!(matches!(saved(&seen), Next::Done(Done::Saved(_))));
+}
+
+#[test]
+fn a_host_that_was_left_is_never_the_one_to_go_on_with() {
+    let mut seen = noticed();
+    seen.volumes = vec![volume(1, 4, 5)];
+    seen.me.closes.insert(id(1), Closed::Unmounted);
+    let launched = jiff::Timestamp::from_second(1000).unwrap();
+    seen.instances.push(SeenInstance {
+        launched,
+        contact: Contact::Unreachable,
+        ..host(2)
+    });
+    let goes_on = |seen: &Observed| {
+        let next = ready(seen);
+        assert!(matches!(next, Next::Wait(Waiting::Host(_), _)), "{next:?}");
+    };
+    goes_on(&seen);
+    // It does not answer any more.
+    seen.instances[0].contact = Contact::Unreachable;
+    goes_on(&seen);
+    // EC2 has not taken it in time.
+    seen.instances[0].spared = None;
+    assert_eq!(words(&ready(&seen)), "terminate i-1");
 }
 
 #[test]
