@@ -21,7 +21,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cost, cp, delete, diff, doctor,
     flags, fork, freeze, gc, list, local, log, logs, note, policy, ports, prices, print, proxy, ps,
-    recipe, rename, run, selftest, share, ssh_config, stop, sync, tend, workers,
+    recipe, rename, resize, run, selftest, share, ssh_config, stop, sync, tend, workers,
 };
 use crate::ec2::Account;
 use crate::failure::Failure;
@@ -318,6 +318,10 @@ pub enum DriveCommand {
     ///
     /// Its snapshots get the name, the newest first. Never a drive that has an instance or a volume.
     Rename(rename::Args),
+    /// Make a drive larger or faster, also while it is in use.
+    ///
+    /// EC2 changes its volume, and its host the file system on it.
+    Resize(resize::Args),
     /// Make a new drive that begins as another one was.
     ///
     /// At once, without an instance: it has the files of its newest save, or of generation N's, and

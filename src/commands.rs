@@ -31,6 +31,7 @@ pub mod proxy;
 pub mod ps;
 pub mod recipe;
 pub mod rename;
+pub mod resize;
 pub mod run;
 pub mod selftest;
 pub mod share;

@@ -14,6 +14,7 @@
 //!                        ├─ list      what exists, from tags alone
 //!                        ├─ log, note what is recorded of its generations; diff: which files differ
 //!                        ├─ delete    a drive, or one of its saves; rename: another name for it
+//!                        ├─ resize    a larger or faster drive, in the middle of its use
 //!                        ├─ fork, copy a new drive that begins as another one was; adopt: as what is none
 //!                        ├─ cost      what drives have cost, by day and kind
 //!                        ├─ prices    what instances cost, as spot now and on demand
@@ -54,7 +55,7 @@
 //! | --- | --- | --- | --- |
 //! | P1 | a volume is deleted only if it was never attached and its source is still there, or a completed snapshot of it carries its generation and was looked into, or it was made empty and never used, or it was made to be thrown away and the snapshot that it was made from is still there | [`drive::proof`] | `model::races`, `model::copies`, `session::killed::a_save_that_was_killed_is_finished_by_the_next_run_wherever_that_was`, `host::closing::a_close_goes_on_when_its_caller_is_gone_and_is_taken_up_when_it_was_killed` |
 //! | P2 | an instance is terminated only when the drive is unmounted there, or never was there but a volume that is thrown away, or frozen and powering off, or silent and its lease long past, or its user says that it hangs while EC2's own check of it has failed for five minutes (`stop --hung`) | [`drive::proof`], `shell/host/close` | `model::abandoned`, `session::hung`, `host::closing::a_load_that_never_ends_does_not_stop_a_close` |
-//! | P3 | a drive never forks: one live instance, one line of generations | [`drive::plan`] | `model::races`, `session::two_laptops::two_first_connects_at_once_make_one_instance_and_one_volume` |
+//! | P3 | a drive never forks: one live instance that has not closed it, one line of generations | [`drive::plan`] | `model::races`, `session::two_laptops::two_first_connects_at_once_make_one_instance_and_one_volume` |
 //! | P4 | whatever is still billed is tagged, printed, and finished by the next run | [`drive::tags`], [`drive::stuck`] | `model::races`, `loops::recovery`, `session::killed::a_launch_that_was_killed_leaves_nothing_behind_after_a_stop` |
 //! | P5 | `mkfs` runs only on a volume made empty, still tagged so, that reads as blank | [`drive::plan`], `shell/host/drive` | `host::volumes::a_blank_volume_becomes_a_drive_and_stays_one`, `session::adopted::no_empty_drive_begins_where_an_old_one_has_its_name` |
 //! | P6 | no host is talked to whose key is not the recorded one | [`ssh::connection`] | `ssh::command::another_host_key_than_the_recorded_one_is_refused`, `ssh::proxy::a_host_with_another_key_is_not_talked_to_through_a_command_either`, `host::keys` |

@@ -37,5 +37,5 @@ pub(crate) use outcome::run_failure;
 pub(crate) use progress::{ProgressPrinter, describe_step, waiting};
 pub(crate) use prompt::{ask, ask_name, can_ask, or_interrupted, unless_ended};
 pub(crate) use receipt::Receipt;
-pub(crate) use room::Growth;
+pub(crate) use room::{Growth, free_words};
 pub(crate) use wanted::no_order;

@@ -3,8 +3,8 @@
 use super::DriveCommand;
 use crate::commands::{
     Context, adopt, attach, cat, code, connect, containers, copy, cost, cp, delete, diff, doctor,
-    fork, freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, run, selftest,
-    share, ssh_config, stop, sync, tend, workers,
+    fork, freeze, gc, list, log, logs, note, ports, prices, proxy, ps, rename, resize, run,
+    selftest, share, ssh_config, stop, sync, tend, workers,
 };
 use crate::failure::Failure;
 
@@ -22,6 +22,7 @@ impl DriveCommand {
             Self::Note(args) => note::run(args, context),
             Self::Delete(args) => delete::run(args, context),
             Self::Rename(args) => rename::run(&args, context),
+            Self::Resize(args) => resize::run(args, context),
             Self::Fork(args) => fork::run(args, context),
             Self::Copy(args) => copy::run(args, context),
             Self::Adopt(args) => adopt::run(args, context),

@@ -19,7 +19,7 @@ All flags, as for network, prices and Jupyter: xdrive connect --help
 All about it: xdrive help aws (or money, endings, unattended, network, local)";
 
 /// The commands that the short help leaves out, so that it fits a screen.
-const RARE: [&str; 24] = [
+const RARE: [&str; 25] = [
     "adopt",
     "attach",
     "cat",
@@ -36,6 +36,7 @@ const RARE: [&str; 24] = [
     "note",
     "ports",
     "rename",
+    "resize",
     "selftest",
     "share",
     "tend",

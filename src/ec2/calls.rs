@@ -208,6 +208,7 @@ pub const CALLS: &[Call] = &[
     read("DescribeSpotPriceHistory"),
     read("DescribeSubnets"),
     read("DescribeVolumes"),
+    read("DescribeVolumesModifications"),
     read("DescribeVpcs"),
     on_own("DetachVolume", &["instance", "volume"]),
     Call {
@@ -243,6 +244,7 @@ pub const CALLS: &[Call] = &[
         ..on_own("ListSnapshotBlocks", &["snapshot"])
     },
     on_own("ModifyInstanceAttribute", &["instance", GROUP, "volume"]),
+    on_own("ModifyVolume", &["volume"]),
     share("PutLifecycleConfiguration"),
     group("RevokeSecurityGroupIngress"),
     make(

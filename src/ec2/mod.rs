@@ -29,6 +29,7 @@ mod https;
 mod ini;
 mod instance_connect;
 mod model;
+mod modify;
 mod network;
 mod on_demand;
 mod open_port;
@@ -86,6 +87,7 @@ pub use model::{
     Attachment, AttachmentState, GibiBytes, Instance, InstanceState, Mapping, Market, Snapshot,
     SnapshotState, Tags, Volume, VolumeState, Zone,
 };
+pub use modify::Modified;
 pub use network::{Routes, Subnet};
 pub use open_port::{InvalidOpenPort, OpenPort};
 pub use owner::{Ownership, role};

@@ -33,6 +33,7 @@ use super::mount::{self, MountOrder, MountedDrive};
 use super::places::Places;
 use super::pull::Pulled;
 use super::registry::RegistryLogin;
+use super::room::Room;
 use super::runs::{CommandOrder, Run};
 use super::shares::{self, Reached};
 use crate::ids::{ContainerName, DriveName};
@@ -172,6 +173,15 @@ impl Host {
     /// Flushes the mounted drive to its volume (`sync -f`).
     pub async fn sync(&self) -> Result<(), ScriptError> {
         self.run("drive sync", &[]).await.map(drop)
+    }
+
+    /// Grows the mounted drive, whose volume has `bytes`. Returns its room; none where this host may not grow it, which
+    /// the next mount does.
+    pub async fn grow(&self, bytes: u64) -> Result<Option<Room>, ScriptError> {
+        let facts = self
+            .run("drive grow", &[("XDRIVE_SIZE", &bytes.to_string())])
+            .await?;
+        Ok(Room::read(&facts).filter(|_| facts.yes("grown")))
     }
 
     /// Loads an image archive onto the drive: from `docker save`, or a plain root file system as

@@ -93,9 +93,12 @@ fn of_volume(volume: &Volume, rates: &Storage, ended: Timestamp) -> f64 {
     let to = ended.max(volume.created + MINUTE);
     let days = to.to_zoned(TimeZone::UTC).days_in_month();
     let beyond = |value: Option<u32>, free: u32| f64::from(value.unwrap_or(0).saturating_sub(free));
-    let month = f64::from(volume.gib) * f64::from(rates.gib)
-        + beyond(volume.iops, 3_000) * f64::from(rates.operation)
-        + beyond(volume.throughput, 125) * f64::from(rates.mib);
-    let seconds = to.duration_since(volume.created).as_secs_f64();
-    month * seconds / (f64::from(days) * 86_400.0)
+    let shapes = volume.billed_shapes(to).into_iter();
+    let cost = shapes.map(|(shape, from, until)| {
+        let month = f64::from(shape.gib) * f64::from(rates.gib)
+            + beyond(shape.iops, 3_000) * f64::from(rates.operation)
+            + beyond(shape.throughput, 125) * f64::from(rates.mib);
+        month * until.duration_since(from).as_secs_f64()
+    });
+    cost.sum::<f64>() / (f64::from(days) * 86_400.0)
 }

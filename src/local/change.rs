@@ -167,6 +167,7 @@ impl Local {
         if world.unfinished.is_none()
             && unrecorded_ends(&self.0, &world, now).is_empty()
             && releasing(&world).is_empty()
+            && growing(&world, now).is_empty()
         {
             return Ok(world);
         }
@@ -338,6 +339,18 @@ fn releasing(world: &World) -> Vec<(String, String)> {
     held.collect()
 }
 
+/// The volumes whose disks are to be larger by `now`, each with its size.
+fn growing(world: &World, now: Timestamp) -> Vec<(String, u32)> {
+    let volumes = world.volumes.iter();
+    let standing = volumes.filter(|(_, volume)| volume.deleting.is_none());
+    standing
+        .filter_map(|(id, volume)| {
+            let gib = volume.modifications.iter().find_map(|it| it.due(now))?;
+            Some((id.clone(), gib))
+        })
+        .collect()
+}
+
 /// Records the transitions since the last call.
 fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Result<(), ApiError> {
     let mut removed = Vec::new();
@@ -376,6 +389,16 @@ fn catch_up(inner: &Inner, lock: &Lock, world: &mut World, now: Timestamp) -> Re
                 attachment.detached = Some(now);
                 changed = true;
             }
+        }
+    }
+    for (id, gib) in growing(world, now) {
+        inner.plane.grow_volume(&id, gib)?;
+        let volume = world.volumes.get_mut(&id);
+        let due =
+            volume.and_then(|it| it.modifications.iter_mut().find(|it| it.due(now).is_some()));
+        if let Some(modification) = due {
+            modification.done = Some(now);
+            changed = true;
         }
     }
     if !changed {

@@ -43,6 +43,10 @@ pub struct Delays {
     pub attached: Duration,
     /// Attachment `detaching` → gone.
     pub detached: Duration,
+    /// Modification of a volume `modifying` → `optimizing`: it has its new size then.
+    pub modifying: Duration,
+    /// Modification `optimizing` → `completed`.
+    pub optimizing: Duration,
     /// How long a deleted volume or snapshot lingers.
     pub deleted: Duration,
     /// Snapshot `pending` → `completed`.
@@ -76,6 +80,8 @@ impl Delays {
                 available: Duration::from_millis(20),
                 attached: Duration::from_millis(20),
                 detached: Duration::from_millis(20),
+                modifying: Duration::from_millis(20),
+                optimizing: Duration::from_millis(60),
                 deleted: Duration::from_millis(20),
                 completed: Duration::from_millis(60),
                 between_snapshots: Duration::from_millis(15),
@@ -95,6 +101,8 @@ impl Delays {
                 available: Duration::from_secs(5),
                 attached: Duration::from_secs(3),
                 detached: Duration::from_secs(3),
+                modifying: Duration::from_secs(5),
+                optimizing: Duration::from_mins(30),
                 deleted: Duration::from_secs(3),
                 completed: Duration::from_secs(46),
                 between_snapshots: Duration::from_secs(15),

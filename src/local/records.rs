@@ -8,6 +8,7 @@
 
 mod addresses;
 mod groups;
+mod modifications;
 mod reservations;
 mod shares;
 
@@ -22,6 +23,7 @@ use super::settings::Boots;
 
 pub(super) use addresses::{Address, Association};
 pub(super) use groups::{Group, Peer, Rule};
+pub(super) use modifications::{Modification, Shape};
 pub(super) use reservations::CapacityReservation;
 pub(super) use shares::{FileSystem, Target};
 
@@ -286,6 +288,7 @@ impl Attachment {
 pub(super) struct Volume {
     pub(super) token: Option<Token>,
     pub(super) zone: String,
+    /// The shape that it was made with.
     pub(super) gib: u32,
     pub(super) kind: String,
     pub(super) iops: Option<u32>,
@@ -308,6 +311,8 @@ pub(super) struct Volume {
     pub(super) deleting: Option<Timestamp>,
     pub(super) deleted: Option<Timestamp>,
     pub(super) attachments: Vec<Attachment>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) modifications: Vec<Modification>,
     /// The superblock on a paper volume, once it is formatted.
     #[serde(rename = "sheet", default, skip_serializing_if = "Option::is_none")]
     pub(super) superblock: Option<PaperSuperblock>,
@@ -315,6 +320,26 @@ pub(super) struct Volume {
 }
 
 impl Volume {
+    fn first_shape(&self) -> Shape {
+        Shape {
+            gib: self.gib,
+            kind: self.kind.clone(),
+            iops: self.iops,
+            throughput: self.throughput,
+        }
+    }
+
+    /// The volume's shape at `at`.
+    pub(super) fn shape(&self, at: Timestamp) -> Shape {
+        modifications::shape_at(self.first_shape(), &self.modifications, at)
+    }
+
+    /// The shapes that are billed until `end`, each with when it begins and ends.
+    pub(super) fn billed_shapes(&self, end: Timestamp) -> Vec<(Shape, Timestamp, Timestamp)> {
+        let time = (self.created, end);
+        modifications::billed_shapes(self.first_shape(), &self.modifications, time)
+    }
+
     /// The volume's attachment at `at`.
     pub(super) fn attachment(&self, at: Timestamp) -> Option<&Attachment> {
         self.attachments

@@ -141,11 +141,19 @@ impl DriveFacts {
 }
 
 /// The live instance of a listing; that of a session that throws away what it has only if there is no
-/// other.
+/// other. Of several it is the one that has the drive, else the last one: the session may have left the ones before,
+/// which EC2 takes.
 pub(super) fn live(listing: &Listing) -> Option<&Instance> {
+    let has_drive = |instance: &Instance| {
+        listing.volumes.iter().any(|volume| {
+            let attachment = volume.attachment.as_ref();
+            let is_there = attachment.is_some_and(|it| it.instance == instance.id);
+            is_there && is_left(volume)
+        })
+    };
     let instances = listing.instances.iter();
     let live = instances.filter(|instance| instance.state.is_live());
-    live.min_by_key(|it| (is_thrown_away(it), it.launched, &it.id))
+    live.max_by_key(|it| (!is_thrown_away(it), has_drive(it), it.launched, &it.id))
 }
 
 /// The tags of the newest of these parts.

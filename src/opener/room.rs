@@ -10,32 +10,36 @@ use crate::report::{Label, Text};
 /// The largest proposed increase: a drive is doubled only up to this.
 const MORE: GibiBytes = 256;
 
-/// When a drive can grow, which it does when its volume is made from a snapshot.
+/// When a drive can grow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Growth {
-    /// The drive is saved: it can grow at the next connect.
+    /// The drive is saved: its next volume can be larger.
     AtNextConnect,
-    /// The drive is in use: it can grow once this session has saved it.
-    AfterThisSession,
+    /// The drive is in use: its volume can be made larger.
+    Now,
 }
 
 impl Drive {
     /// Warns if the drive is nearly full, with the command that makes it larger.
     pub(crate) fn warn_if_full(&self, room: Option<Room>, growth: Growth) {
-        let connect = format!("{} connect {}", self.cloud.command, self.name);
-        let drive = self.name.as_str();
-        if let Some(warning) = room.and_then(|room| warning(drive, room, &connect, growth)) {
+        let (command, drive) = (&self.cloud.command, self.name.as_str());
+        if let Some(warning) = room.and_then(|room| warning(drive, room, command, growth)) {
             self.report.print(&warning);
         }
     }
 }
 
-/// The warning, if there is one; `connect` begins the command that makes the drive larger.
-fn warning(drive: &str, room: Room, connect: &str, growth: Growth) -> Option<Text> {
+/// How many GiB are free, such as `0.7`.
+pub(crate) fn free_words(room: Room) -> String {
+    gib(u32::try_from(room.free_bytes >> 20).unwrap_or(u32::MAX))
+}
+
+/// The warning, if there is one; `xdrive` begins the command that makes the drive larger.
+fn warning(drive: &str, room: Room, xdrive: &str, growth: Growth) -> Option<Text> {
     let mut lines = Vec::new();
     let of = GibiBytes::try_from(room.bytes.div_ceil(1 << 30)).unwrap_or(GibiBytes::MAX);
     if room.lacks_bytes() {
-        let free = gib(u32::try_from(room.free_bytes >> 20).unwrap_or(u32::MAX));
+        let free = free_words(room);
         lines.push(format!(
             "{drive} is nearly full: {free} of {of} GiB are free"
         ));
@@ -52,14 +56,12 @@ fn warning(drive: &str, room: Room, connect: &str, growth: Growth) -> Option<Tex
     let mut text = warnings.next()?;
     warnings.for_each(|warning| text.push_line(&warning));
     let size = of.saturating_add(of.min(MORE)).min(*SIZES.end());
-    let when = match growth {
-        Growth::AtNextConnect => "",
-        Growth::AfterThisSession => ",\n  once this session has saved it",
-    };
-    text.push_line(&if size > of {
-        format!("  {connect} --size {size}  makes it larger{when}")
-    } else {
-        format!("  no volume is larger than {of} GiB")
+    text.push_line(&match growth {
+        _ if size <= of => format!("  no volume is larger than {of} GiB"),
+        Growth::AtNextConnect => {
+            format!("  {xdrive} connect {drive} --size {size}  makes it larger")
+        }
+        Growth::Now => format!("  {xdrive} resize {drive} {size}  makes it larger at once"),
     });
     Some(text)
 }
@@ -83,7 +85,7 @@ mod tests {
             warning(
                 "demo",
                 room(gib, 100, 9, 9),
-                "xdrive connect demo",
+                "xdrive",
                 Growth::AtNextConnect,
             )
         };
@@ -100,25 +102,14 @@ mod tests {
 
     #[test]
     fn both_kinds_of_room_are_named_with_one_command() {
-        let warned = warning(
-            "demo",
-            room(8, 700, 90, 3),
-            "xdrive connect demo",
-            Growth::AfterThisSession,
-        );
+        let warned = warning("demo", room(8, 700, 90, 3), "xdrive", Growth::Now);
         assert_eq!(
             warned.unwrap().to_string(),
             "warning: demo is nearly full: 0.7 of 8 GiB are free\n\
              warning: demo is nearly full: it has room for 3 more files\n  \
-             xdrive connect demo --size 16  makes it larger,\n  \
-             once this session has saved it"
+             xdrive resize demo 16  makes it larger at once"
         );
-        let enough = warning(
-            "demo",
-            room(8, 900, 90, 9),
-            "xdrive connect demo",
-            Growth::AfterThisSession,
-        );
+        let enough = warning("demo", room(8, 900, 90, 9), "xdrive", Growth::Now);
         assert_eq!(enough, None);
     }
 }

@@ -96,7 +96,7 @@ impl Session {
         };
         let entry = match awaited {
             Awaited::Runs(container, room) => {
-                self.drive.warn_if_full(room, Growth::AfterThisSession);
+                self.drive.warn_if_full(room, Growth::Now);
                 Entry::Guest {
                     container,
                     connections,

@@ -82,7 +82,7 @@ impl Session {
                  delete files"
             ));
         }
-        self.drive.warn_if_full(room, Growth::AfterThisSession);
+        self.drive.warn_if_full(room, Growth::Now);
         let session = self.reconciler.session().clone();
         let thaws = self.may_thaw(instance).await;
         let hosts = self.reconciler.hosts();

@@ -71,7 +71,9 @@ pub(super) async fn find(cloud: &Cloud, leader: &DriveName) -> Result<Vec<Known>
         let Some(worker) = workers.find(|it| Some(&it.drive) == drive.as_ref()) else {
             continue;
         };
-        if instance.state.is_live() {
+        // One before may be left to EC2, which takes it.
+        let former = worker.host.as_ref().map(|host| host.launched);
+        if instance.state.is_live() && former.is_none_or(|former| former < instance.launched) {
             worker.host = Some(instance.clone());
         }
         let last = worker.last.as_ref().map(|last| last.launched);

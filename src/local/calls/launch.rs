@@ -186,6 +186,7 @@ fn launch_one(
         failed: None,
         deleting: None,
         deleted: None,
+        modifications: Vec::new(),
         attachments: vec![Attachment {
             instance: id.clone(),
             device: change.local.root_device().to_owned(),

@@ -16,6 +16,7 @@ mod groups;
 mod images;
 mod instances;
 mod launch;
+mod modifications;
 mod network;
 mod order;
 mod page;

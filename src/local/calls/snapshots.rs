@@ -90,7 +90,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
             "Maximum allowed in-progress snapshots for a single volume exceeded.",
         ));
     }
-    let (gib, encrypted, key) = (volume.gib, volume.encrypted, volume.key.clone());
+    let (gib, encrypted, key) = (volume.shape(now).gib, volume.encrypted, volume.key.clone());
     let (superblock, origin) = (volume.superblock.clone(), volume.origin.clone());
     let id = new_id("snap-")?;
     // On paper there is at most the block of the superblock.

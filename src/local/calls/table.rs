@@ -3,8 +3,8 @@
 use super::request::Request;
 use super::{
     Answer, Reading, account, addresses, attachments, blocks, experiments, groups, images,
-    instances, launch, network, prices, quotas, reservations, shares, snapshots, spot, status,
-    tags, volumes,
+    instances, launch, modifications, network, prices, quotas, reservations, shares, snapshots,
+    spot, status, tags, volumes,
 };
 use crate::change::Change;
 
@@ -181,6 +181,16 @@ pub(super) const CALLS: &[Call] = &[
         ["VolumeId.#"] + FILTERS + PAGES
     ),
     call!("DeleteVolume", Run::Write(volumes::delete), ["VolumeId!"]),
+    call!(
+        "ModifyVolume",
+        Run::Write(modifications::modify),
+        ["VolumeId!", "Size", "VolumeType", "Iops", "Throughput"]
+    ),
+    call!(
+        "DescribeVolumesModifications",
+        Run::Read(modifications::describe),
+        ["VolumeId.#"] + FILTERS + PAGES
+    ),
     call!(
         "AttachVolume",
         Run::Write(attachments::attach),

@@ -73,20 +73,12 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     if !matches!(kind, "gp2" | "gp3") {
         return Err(bad_value(kind, "volumeType"));
     }
-    let largest = if kind == "gp2" {
-        LARGEST_GP2
-    } else {
-        LARGEST_GP3
+    check_size(kind, gib)?;
+    let asked = Performance {
+        iops: request.number("Iops")?,
+        throughput: request.number("Throughput")?,
     };
-    if !(1..=largest).contains(&gib) {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!(
-                "Volume of {gib} GiB is invalid for volume type {kind}: must be between 1 and {largest} GiB"
-            ),
-        ));
-    }
-    let (iops, throughput) = performance(request, kind, gib)?;
+    let Performance { iops, throughput } = asked.completed_for(kind, gib)?;
     let initialization = request.number("VolumeInitializationRate")?;
     if initialization.is_some_and(|rate| !(100..=300).contains(&rate)) {
         return Err(ApiError::client(
@@ -132,6 +124,7 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         deleting: None,
         deleted: None,
         attachments: Vec::new(),
+        modifications: Vec::new(),
         superblock: source.and_then(|source| source.superblock.clone()),
         origin: source.map(|source| snapshots::origin(source).to_owned()),
         tags: Tags::new(now, &specified.remove("volume").unwrap_or_default()),
@@ -162,52 +155,80 @@ fn pick_zone(request: Request<'_>, region: &str) -> Result<catalog::Zone, ApiErr
     }
 }
 
+/// Refuses a size that no volume of this type has.
+pub(super) fn check_size(kind: &str, gib: u32) -> Result<(), ApiError> {
+    let largest = if kind == "gp2" {
+        LARGEST_GP2
+    } else {
+        LARGEST_GP3
+    };
+    if (1..=largest).contains(&gib) {
+        return Ok(());
+    }
+    Err(ApiError::client(
+        "InvalidParameterValue",
+        format!(
+            "Volume of {gib} GiB is invalid for volume type {kind}: must be between 1 and {largest} GiB"
+        ),
+    ))
+}
+
 /// Operations a second, and MiB a second (EBS user guide, *General Purpose SSD volumes*).
-fn performance(
-    request: Request<'_>,
-    kind: &str,
-    gib: u32,
-) -> Result<(Option<u32>, Option<u32>), ApiError> {
-    let asked = (request.number("Iops")?, request.number("Throughput")?);
-    if kind == "gp2" {
-        return match asked {
-            (None, None) => Ok((Some((gib * 3).clamp(100, 16_000)), None)),
-            (Some(_), _) => Err(ApiError::client(
-                "InvalidParameterCombination",
-                "The parameter iops is not supported for gp2 volumes.",
-            )),
-            (None, Some(_)) => Err(ApiError::client(
-                "InvalidParameterCombination",
-                "The parameter throughput is not supported for gp2 volumes.",
-            )),
-        };
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Performance {
+    pub(super) iops: Option<u32>,
+    pub(super) throughput: Option<u32>,
+}
+
+impl Performance {
+    /// The performance of a volume of this type and size for which this one was asked.
+    pub(super) fn completed_for(self, kind: &str, gib: u32) -> Result<Self, ApiError> {
+        if kind == "gp2" {
+            return match (self.iops, self.throughput) {
+                (None, None) => Ok(Self {
+                    iops: Some((gib * 3).clamp(100, 16_000)),
+                    throughput: None,
+                }),
+                (Some(_), _) => Err(ApiError::client(
+                    "InvalidParameterCombination",
+                    "The parameter iops is not supported for gp2 volumes.",
+                )),
+                (None, Some(_)) => Err(ApiError::client(
+                    "InvalidParameterCombination",
+                    "The parameter throughput is not supported for gp2 volumes.",
+                )),
+            };
+        }
+        let (iops, throughput) = (self.iops.unwrap_or(3000), self.throughput.unwrap_or(125));
+        if !(3000..=80_000).contains(&iops) {
+            return Err(bad_value(&iops.to_string(), "iops"));
+        }
+        if !(125..=2000).contains(&throughput) {
+            return Err(bad_value(&throughput.to_string(), "throughput"));
+        }
+        if iops > gib.saturating_mul(500).max(3000) {
+            return Err(ApiError::client(
+                "InvalidParameterValue",
+                format!(
+                    "Iops to volume size ratio of {:.6} is too high; maximum is 500.000000 iops per GiB.",
+                    f64::from(iops) / f64::from(gib)
+                ),
+            ));
+        }
+        if throughput * 4 > iops {
+            return Err(ApiError::client(
+                "InvalidParameterValue",
+                format!(
+                    "Throughput (MiBps) to iops ratio of {:.6} is too high; maximum is 0.250000 MiBps per iops.",
+                    f64::from(throughput) / f64::from(iops)
+                ),
+            ));
+        }
+        Ok(Self {
+            iops: Some(iops),
+            throughput: Some(throughput),
+        })
     }
-    let (iops, throughput) = (asked.0.unwrap_or(3000), asked.1.unwrap_or(125));
-    if !(3000..=80_000).contains(&iops) {
-        return Err(bad_value(&iops.to_string(), "iops"));
-    }
-    if !(125..=2000).contains(&throughput) {
-        return Err(bad_value(&throughput.to_string(), "throughput"));
-    }
-    if iops > gib.saturating_mul(500).max(3000) {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!(
-                "Iops to volume size ratio of {:.6} is too high; maximum is 500.000000 iops per GiB.",
-                f64::from(iops) / f64::from(gib)
-            ),
-        ));
-    }
-    if throughput * 4 > iops {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!(
-                "Throughput (MiBps) to iops ratio of {:.6} is too high; maximum is 0.250000 MiBps per iops.",
-                f64::from(throughput) / f64::from(iops)
-            ),
-        ));
-    }
-    Ok((Some(iops), Some(throughput)))
 }
 
 /// `DescribeVolumes`.
@@ -253,7 +274,7 @@ fn field(
     delays: &Delays,
     name: &str,
 ) -> Field {
-    let attachment = volume.attachment(at);
+    let (attachment, shape) = (volume.attachment(at), volume.shape(at));
     match name {
         "attachment.attach-time" => Field::maybe(attachment.map(|it| stamp(it.attaching))),
         "attachment.delete-on-termination" => Field::maybe(attachment.map(|it| it.deletes(at))),
@@ -263,21 +284,21 @@ fn field(
         "availability-zone" => Field::one(&volume.zone),
         "create-time" => Field::one(stamp(volume.created)),
         "encrypted" => Field::one(volume.encrypted),
-        "size" => Field::one(volume.gib),
+        "size" => Field::one(shape.gib),
         "snapshot-id" => Field::maybe(volume.snapshot.as_ref()),
         "status" => Field::one(state),
         "volume-id" => Field::one(id),
-        "volume-type" => Field::one(&volume.kind),
+        "volume-type" => Field::one(&shape.kind),
         _ => Field::Unknown,
     }
 }
 
 /// A volume's element in `DescribeVolumes` and `CreateVolume`, as EC2 writes it.
 fn item(id: &str, volume: &Volume, at: Timestamp, delays: &Delays) -> Vec<Xml> {
-    let attachment = volume.attachment(at);
+    let (attachment, shape) = (volume.attachment(at), volume.shape(at));
     let mut item = vec![
         Xml::text("volumeId", id),
-        Xml::text("size", volume.gib),
+        Xml::text("size", shape.gib),
         Xml::text("snapshotId", volume.snapshot.as_deref().unwrap_or_default()),
         Xml::text("availabilityZone", &volume.zone),
         Xml::text("status", volume.state(at).unwrap_or("deleted")),
@@ -286,16 +307,13 @@ fn item(id: &str, volume: &Volume, at: Timestamp, delays: &Delays) -> Vec<Xml> {
             "attachmentSet",
             attachment.map(|attachment| attachments::item(id, attachment, at, delays)),
         ),
-        Xml::text("volumeType", &volume.kind),
+        Xml::text("volumeType", &shape.kind),
         Xml::text("encrypted", volume.encrypted),
         Xml::text("multiAttachEnabled", false),
     ];
-    item.extend(volume.iops.map(|iops| Xml::text("iops", iops)));
-    item.extend(
-        volume
-            .throughput
-            .map(|throughput| Xml::text("throughput", throughput)),
-    );
+    item.extend(shape.iops.map(|iops| Xml::text("iops", iops)));
+    let throughput = shape.throughput;
+    item.extend(throughput.map(|throughput| Xml::text("throughput", throughput)));
     let rate = volume.initialization;
     item.extend(rate.map(|rate| Xml::text("volumeInitializationRate", rate)));
     item.push(tags::set(&volume.tags, at));

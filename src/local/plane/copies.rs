@@ -141,6 +141,20 @@ impl Disks {
         made
     }
 
+    /// Makes the file of `id` at least `size` bytes long. Returns its path.
+    pub(super) fn grow(&self, id: &str, size: u64) -> Result<PathBuf, PlaneError> {
+        let path = self.existing(id)?;
+        let grown = File::options().write(true).open(&path).and_then(|file| {
+            if file.metadata()?.len() < size {
+                file.set_len(size)?;
+                file.sync_all()?;
+            }
+            Ok(())
+        });
+        grown.map_err(|error| self.failure(&error, &path))?;
+        Ok(path)
+    }
+
     fn fill(
         &self,
         half: &Path,

@@ -94,6 +94,12 @@ impl Loop {
         }
     }
 
+    /// Has the device be as large as its file is now.
+    pub(super) fn grow(&self) -> Result<(), PlaneError> {
+        let arguments = ["--set-capacity".as_ref(), self.device.as_os_str()];
+        run("losetup", arguments).map(drop)
+    }
+
     /// Whether it still serves the same file.
     fn is_there(&self) -> Result<bool, PlaneError> {
         Ok(all()?.contains(self))

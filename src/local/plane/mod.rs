@@ -135,6 +135,9 @@ pub trait Plane: fmt::Debug + Send + Sync {
         snapshot: Option<&str>,
     ) -> Result<(), PlaneError>;
 
+    /// Makes the volume so large, also while it is plugged in. Harmless when repeated.
+    fn grow_volume(&self, volume: &str, gib: u32) -> Result<(), PlaneError>;
+
     /// Plugs the volume into an instance that is up, under `device` and by id. The instance has the
     /// device from `due` on, or from its boot on if that is later: when this returns, or later
     /// through its supervisor. Already plugged into this instance is success; of two moments the

@@ -83,6 +83,10 @@ impl Plane for PaperPlane {
         Ok(())
     }
 
+    fn grow_volume(&self, _volume: &str, _gib: u32) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
     fn attach(
         &self,
         _volume: &str,

@@ -177,6 +177,14 @@ impl Plane for RealPlane {
         disks.create(volume, source.as_deref(), Some(u64::from(gib) << 30))
     }
 
+    fn grow_volume(&self, volume: &str, gib: u32) -> Result<(), PlaneError> {
+        let path = Disks::open(&self.dir)?.grow(volume, u64::from(gib) << 30)?;
+        match loops::find(&path)? {
+            Some(serving) => serving.grow(),
+            None => Ok(()),
+        }
+    }
+
     fn attach(
         &self,
         volume: &str,

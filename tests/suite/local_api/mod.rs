@@ -6,6 +6,7 @@ mod interrupted;
 mod laws;
 mod life;
 mod lists;
+mod modified;
 mod real;
 mod refusals;
 mod reservations;

@@ -31,7 +31,7 @@ fn open(dir: &Path, settings: Settings) -> Local {
 }
 
 impl Real {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::on(Site::machines())
     }
 
@@ -52,7 +52,7 @@ impl Real {
     }
 
     #[track_caller]
-    fn launch(&self) -> String {
+    pub(super) fn launch(&self) -> String {
         let id = text(
             &self.call("RunInstances", &launch_params("us-east-1a")),
             "instanceId",
@@ -83,7 +83,7 @@ impl Real {
         text(find(&seen, "instanceState").unwrap(), "name")
     }
 
-    fn volume_state(&self, volume: &str) -> String {
+    pub(super) fn volume_state(&self, volume: &str) -> String {
         text(
             &self.call("DescribeVolumes", &[("VolumeId.1", volume)]),
             "status",

@@ -13,6 +13,7 @@ mod faults;
 mod groups;
 mod ingress;
 mod life;
+mod modified;
 mod roles;
 pub(crate) mod server;
 mod shares;

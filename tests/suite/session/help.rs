@@ -11,7 +11,7 @@ use super::site::{Ended, Site};
 const ROWS: usize = 23;
 
 /// Every command, and the program itself.
-const COMMANDS: [&str; 47] = [
+const COMMANDS: [&str; 48] = [
     "",
     "connect",
     "run",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 47] = [
     "list",
     "delete",
     "rename",
+    "resize",
     "diff",
     "log",
     "cost",

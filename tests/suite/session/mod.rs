@@ -59,6 +59,7 @@ mod receipt;
 mod recipe;
 mod refusals;
 mod reservation;
+mod resized;
 mod restart;
 mod runs;
 mod saved;

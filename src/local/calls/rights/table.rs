@@ -125,6 +125,7 @@ const ROWS: &[(&str, &str, &[On])] = &[
     ),
     ("ec2", "DeleteSnapshot", &[Named("snapshot", "SnapshotId")]),
     ("ec2", "DeleteVolume", &[Named("volume", "VolumeId")]),
+    ("ec2", "ModifyVolume", &[Named("volume", "VolumeId")]),
     // The instance is optional, and asked about where it is named.
     (
         "ec2",

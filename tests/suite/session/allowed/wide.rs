@@ -33,6 +33,11 @@ fn the_printed_policy_is_enough_for_whole_sessions_and_every_call_is_made_under_
     let again = ["-m", "more", "--checkpoint", "15s", "--", "sleep", "20"];
     does(&[&["connect", "demo"], &again[..]].concat()).is(0);
     does(&["connect", "demo", "--discard", "--yes", "--", "true"]).is(0);
+    does(&["run", "demo", "-d", "--", "sleep", "600"]).is(0);
+    does(&["resize", "demo", "20"])
+        .is(0)
+        .reports("demo has 20 GiB");
+    does(&["stop", "demo"]).is(0);
     does(&["cat", "demo:one"]).is(0).prints("one");
     does(&["diff", "demo@1", "demo@2"]).is(0);
     does(&["fork", "demo", "trial"]).is(0);

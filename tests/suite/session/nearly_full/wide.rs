@@ -50,7 +50,7 @@ fn a_drive_without_a_block_or_an_inode_can_be_entered_twice_and_be_emptied() {
     second
         .is(0)
         .reports(note)
-        .reports("--size 2  makes it larger");
+        .reports("resize demo 2  makes it larger at once");
     let third = site.session("demo", &["sh", "-c", "rm -r /work/much /work/many"]);
     third.is(0).reports(note);
 
