@@ -70,7 +70,8 @@ pub(super) fn modify(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let from = volume.shape(now);
     let to = target(request, &from)?;
     let grown = now + change.local.delays().modifying;
-    let is_disks = to.gib > from.gib && change.world.real;
+    // A root disk is part of its machine, and has no size of its own there.
+    let is_disks = to.gib > from.gib && change.world.real && !volume.root;
     let modification = Modification {
         from,
         to,

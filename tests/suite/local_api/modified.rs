@@ -163,6 +163,17 @@ fn a_machine_has_the_larger_disk_in_the_middle_of_its_use() {
         text(&found, "size") == "2"
     });
     assert_eq!(size(), Some(2 << 30));
+    // Its own disk is part of the machine.
+    let own = [
+        ("Filter.1.Name", "attachment.device"),
+        ("Filter.1.Value.1", "/dev/xvda"),
+    ];
+    let root = text(&real.call("DescribeVolumes", &own), "volumeId");
+    real.call("ModifyVolume", &[("VolumeId", &root), ("Size", "40")]);
+    until("it is larger", || {
+        let found = real.call("DescribeVolumes", &[("VolumeId.1", &root)]);
+        text(&found, "size") == "40"
+    });
     // A volume that nothing has, too.
     real.call("TerminateInstances", &[("InstanceId.1", &instance)]);
     until("it is free", || real.volume_state(&volume) == "available");
