@@ -205,7 +205,7 @@ impl Drive {
             reading.blocks + reading.lists,
             size(reading.bytes()),
             reading.dollars() * 100.0,
-            transfer_words(self.cloud.ec2.is_aws() && leaves_aws())
+            transfer_words(self.cloud.ec2.is_aws(), vendor().as_deref())
         ));
     }
 }
@@ -215,23 +215,26 @@ pub(crate) fn is_among(name: &ContainerName, on_record: &[OnRecord]) -> bool {
     on_record.iter().any(|it| it.name.as_ref() == Some(name))
 }
 
-/// Whether what comes here leaves AWS, as it does not for EC2's own instances.
+/// The maker of this computer, as its firmware says; Linux alone shows that.
+fn vendor() -> Option<String> {
+    std::fs::read_to_string("/sys/class/dmi/id/sys_vendor").ok()
+}
+
+/// Whether what comes here leaves AWS, as it does not for EC2's own instances in the same region.
 pub(super) fn leaves_aws() -> bool {
-    // The maker of this computer, as its firmware says; Linux alone shows that.
-    let vendor = std::fs::read_to_string("/sys/class/dmi/id/sys_vendor");
-    vendor.map_or(true, |vendor| !is_of_aws(&vendor))
+    !is_of_aws(vendor().as_deref())
 }
 
 /// Whether this is the `vendor` of EC2's instances (EC2 user guide, *Identify EC2 instances*).
-fn is_of_aws(vendor: &str) -> bool {
-    vendor.trim() == "Amazon EC2"
+fn is_of_aws(vendor: Option<&str>) -> bool {
+    vendor.is_some_and(|vendor| vendor.trim() == "Amazon EC2")
 }
 
 /// The other cost of the reading, as the end of a sentence: AWS bills what leaves it for the
 /// internet, but not what goes to EC2 in the same region (EBS user guide, *Pricing for EBS direct
-/// APIs*).
-fn transfer_words(leaves: bool) -> &'static str {
-    if leaves {
+/// APIs*; EC2 On-Demand pricing, *Data transfer*). `vendor` is the maker of this computer.
+fn transfer_words(is_aws: bool, vendor: Option<&str>) -> &'static str {
+    if is_aws && !is_of_aws(vendor) {
         ", plus transfer out (about $0.09 a GB beyond 100 GB a month)"
     } else {
         ""
@@ -243,8 +246,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_are_known_by_their_vendor() {
-        assert!(is_of_aws("Amazon EC2\n"));
-        assert!(!is_of_aws("LENOVO\n"));
+    fn only_transfer_out_of_aws_is_named_with_its_price() {
+        let costs = |is_aws, vendor| !transfer_words(is_aws, vendor).is_empty();
+        assert!(costs(true, None) && costs(true, Some("LENOVO\n")));
+        assert!(!costs(true, Some("Amazon EC2\n")));
+        assert!(!costs(false, None));
     }
 }

@@ -107,7 +107,7 @@ impl Drive {
         Some(receipt)
     }
 
-    /// Prints it, too.
+    /// Prints the cost of what is over, and returns it.
     pub(crate) async fn report_cost<H: Hosts>(
         &self,
         reconciler: &Reconciler<H>,

@@ -123,7 +123,7 @@ impl Session {
 
 impl Request {
     /// The disks of an instance that would be launched for the drive, as it was found.
-    pub(super) async fn foresee_disks(&self, found: &DriveFacts, cloud: &Cloud) -> Disks {
+    pub(crate) async fn foresee_disks(&self, found: &DriveFacts, cloud: &Cloud) -> Disks {
         let launch = &self.options.launch;
         // `check_for` has refused one that cannot be parsed.
         let own = found.settings.speed().unwrap_or_default();

@@ -163,7 +163,7 @@ impl Ssh {
         let gate = reading.gate();
         if let Some(proxy) = &target.proxy {
             let (through, process) = proxy.start(address).map_err(unreachable)?;
-            let stream = GatedStream::new(target.received.clone().count(through), gate);
+            let stream = GatedStream::new(through, gate).counted(target.received.clone());
             let login = Self::login(target, shared, config, stream, host_key, accepts);
             let answer = tokio::time::timeout(LOGIN, login).await;
             return match answer.unwrap_or_else(|late| Err(timed_out(late))) {
@@ -183,7 +183,7 @@ impl Ssh {
             .map_err(timed_out)?
             .map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
-        let stream = GatedStream::new(target.received.clone().count(stream), gate);
+        let stream = GatedStream::new(stream, gate).counted(target.received.clone());
         let login = Self::login(target, shared, config, stream, host_key, accepts);
         tokio::time::timeout(LOGIN, login)
             .await

@@ -15,6 +15,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::received::Received;
+
 /// The longest that an open gate waits for a byte. A keepalive goes out after 5 s without one, and
 /// its answer takes a round trip: a link of 300 ms that loses packets has time for many.
 const READ_TIMEOUT: Duration = Duration::from_secs(15);
@@ -122,6 +124,8 @@ pub(super) struct GatedStream<S> {
     /// Whether the stream is a channel of the connection that the gate holds: a shut gate keeps its
     /// bytes away, in both directions, and here it only stops the clocks.
     is_within: bool,
+    /// The count of what it reads.
+    received: Received,
     reading: Stall,
     writing: Stall,
 }
@@ -132,9 +136,15 @@ impl<S> GatedStream<S> {
             stream,
             gate,
             is_within: false,
+            received: Received::default(),
             reading: Stall::new(READ_TIMEOUT),
             writing: Stall::new(WRITE_TIMEOUT),
         }
+    }
+
+    /// Has what it reads counted.
+    pub(super) fn counted(self, received: Received) -> Self {
+        Self { received, ..self }
     }
 
     /// Wraps a channel of the connection that `gate` holds: a shut gate stops the stream's clocks.
@@ -155,14 +165,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for GatedStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let Some(gate) = &this.gate else {
-            return Pin::new(&mut this.stream).poll_read(context, buffer);
-        };
-        if !this.is_within && gate.poll_open(context).is_pending() {
+        let is_shut = |gate: &Arc<Gate>| gate.poll_open(context).is_pending();
+        if !this.is_within && this.gate.as_ref().is_some_and(is_shut) {
             this.reading.since = None;
             return Poll::Pending;
         }
+        let before = buffer.filled().len();
         let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        this.received.add(buffer.filled().len() - before);
+        let Some(gate) = &this.gate else {
+            return polled;
+        };
         if this.is_within && polled.is_pending() && gate.poll_open(context).is_pending() {
             this.reading.since = None;
             return Poll::Pending;
@@ -270,5 +283,20 @@ mod tests {
         let mut gated = GatedStream::new(near, Some(Arc::default()));
         let error = gated.write_all(&[0; 65]).await.unwrap_err();
         assert_eq!(error.to_string(), "no answer for 25 seconds");
+    }
+
+    #[tokio::test]
+    async fn bytes_that_come_are_counted_over_all_streams_and_others_are_not() {
+        let received = Received::default();
+        for gate in [None, Some(Arc::default())] {
+            let (near, mut far) = duplex(64);
+            let mut counted = GatedStream::new(near, gate).counted(received.clone());
+            counted.write_all(b"there").await.unwrap();
+            far.write_all(b"back").await.unwrap();
+            let mut read = [0; 4];
+            counted.read_exact(&mut read).await.unwrap();
+            assert_eq!(&read, b"back");
+        }
+        assert_eq!(received.bytes(), 8);
     }
 }

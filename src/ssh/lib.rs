@@ -8,8 +8,8 @@
 //! Neither a shell nor a command ends with its connection: [`terminal`] and [`command`] have how
 //! each is taken up again over the next one.
 //!
-//! Imports run one way: {error, gate, proxy, received} ← peer ← channel ← connection ← start ← dedicated ←
-//! shell.
+//! Imports run one way: {error, received ← gate, proxy} ← peer ← channel ← connection ← start ←
+//! dedicated ← shell.
 
 pub mod agent;
 pub mod channel;

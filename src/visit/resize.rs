@@ -35,7 +35,7 @@ const NOT_YET: [&str; 2] = [
 struct Change {
     /// The new size, if it becomes larger.
     size: Option<GibiBytes>,
-    /// The new speed, where that is given.
+    /// The new speed, where it is another one.
     speed: Speed,
 }
 
@@ -142,18 +142,24 @@ fn check(
         let hint = format!("a volume only grows, up to {} GiB", SIZES.end());
         return usage(words, hint);
     }
-    let is_faster = speed != Speed::default();
-    if wanted == now && !is_faster && drive.facts.host.is_none() {
-        let hint = "--throughput and --iops change its speed".to_owned();
-        return usage(format!("{name} has {now} GiB already"), hint);
-    }
     // One that cannot be parsed was not bought by xdrive.
     let own = Settings::read(&volume.tags).speed().unwrap_or_default();
+    let has_speed = speed.or(own) == own;
+    // On a host the file system may still have to grow.
+    let is_done = size.is_none() || drive.facts.host.is_none();
+    if wanted == now && has_speed && is_done {
+        let hint = "a larger size, --throughput and --iops change it".to_owned();
+        return usage(
+            format!("{name} has {now} GiB already, and that speed"),
+            hint,
+        );
+    }
     if let Err((words, hint)) = speed.or(own).check_for(wanted) {
         return usage(words, hint);
     }
     let size = (wanted > now).then_some(wanted);
-    Ok((size.is_some() || is_faster).then_some(Change { size, speed }))
+    let speed = if has_speed { Speed::default() } else { speed };
+    Ok((size.is_some() || !has_speed).then_some(Change { size, speed }))
 }
 
 /// The failure of a change that EC2 refuses.

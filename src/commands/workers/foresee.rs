@@ -11,7 +11,6 @@ use crate::drive::pools::{self, Offer};
 use crate::drive::quotas::{Lacking, lacking};
 use crate::ec2::{InstanceType, Market, Quota};
 use crate::failure::Failure;
-use crate::launch::cost::Disks;
 use crate::launch::failure::refused;
 use crate::launch::offers::Offers;
 use crate::launch::terms::terms;
@@ -85,13 +84,7 @@ pub(super) async fn foresee(
             &format!("{} workers {name} {launches}", cloud.command),
         )
     })?;
-    let size = drive.facts.largest.unwrap_or(cloud.size);
-    let speed = request.options.launch.speed;
-    let disks = Disks {
-        size,
-        speed: speed.or(settings.speed().unwrap_or_default()),
-        prices: cloud.ec2.storage_prices().await,
-    };
+    let disks = request.foresee_disks(&drive.facts, cloud).await;
     let offers = Offers::new(&chosen, None, disks);
     let (tried, _) = pools::to_try(&chosen.offers, None);
     let preview = Preview {

@@ -65,6 +65,10 @@ fn a_volume_that_waits_is_larger_for_its_next_host_and_as_fast_for_ever() {
     let volumes = async |ec2: Ec2| ec2.volumes(&"demo".parse().unwrap()).await.unwrap();
     let seen = in_the_cloud(&site, volumes);
     assert_eq!(seen[0].tags["xdrive:throughput"], "500");
+    // The same again, as after one that was cut off: nothing is asked of EC2 a second time.
+    resize(&site, &["16", "--throughput", "500"])
+        .is(2)
+        .reports("demo has 16 GiB already, and that speed");
     let early = |code: &str, words: &str| {
         plant(&site, Fault::new("ModifyVolume", 400, code, words));
         resize(&site, &["17"])
@@ -95,6 +99,13 @@ fn a_drive_in_use_is_made_larger_under_what_runs_and_stays_so() {
     inside(&site, "fallocate -l 850M /v1/work/much; sync");
     let resized = resize(&site, &["2", "--throughput", "250"]);
     resized.is(0).reports("2 GiB");
+    let again = resize(&site, &["2", "--throughput", "250"]);
+    again.is(0).reports("2 GiB");
+    assert!(
+        !again.stderr.contains("EC2 has changed"),
+        "{}",
+        again.stderr
+    );
     // This computer may lack the right by which a mounted file system grows: then the next mount grows it.
     let free = "df --output=avail -BM /v1 | tail -n 1 | tr -dc 0-9 > /v1/work/free";
     inside(&site, &format!("{free}; touch /v1/work/end"));
