@@ -60,6 +60,7 @@ pub use crate::host::runs::Retry;
 pub use crate::host::tries::Results;
 pub use budget::OVERDUE;
 pub use examine::Examination;
+pub use joining::Unjoined;
 pub use request::{Again, Ineffective, Named, Request, Task};
 pub use worker::Worker;
 

@@ -3,6 +3,8 @@
 //! A run whose changes are discarded, and which is left at once: its host keeps itself while the command runs,
 //! at most for its limit, and as long as the leader is there.
 
+use std::fmt;
+
 use anyhow::anyhow;
 
 use super::container::ContainerSession;
@@ -10,8 +12,26 @@ use super::state::Session;
 use crate::drive::tags;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
+use crate::host::facts::ScriptError;
 use crate::host::scripts::Joining;
+use crate::ids::DriveName;
 use crate::opener::{DriveFacts, Ending, unless_ended};
+
+/// An error: a worker did not come into its leader's network.
+#[derive(Debug)]
+pub struct Unjoined {
+    drive: DriveName,
+    leader: DriveName,
+    /// Whether its host says so, so that another one may.
+    pub is_its_host: bool,
+}
+
+impl fmt::Display for Unjoined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { drive, leader, .. } = self;
+        write!(f, "{drive} does not come into the network of {leader}")
+    }
+}
 
 impl Session {
     /// Has the main container in the leader's network, if this session is a worker's. A signal ends the
@@ -44,11 +64,13 @@ impl Session {
                 Ok(())
             }
             Ok(Err(error)) => {
-                let why = anyhow::Error::new(error);
-                Err(Ending::Failed(Failure::from(why.context(format!(
-                    "{} does not come into the network of {}",
-                    self.request.drive, worker.of
-                )))))
+                let is_its_host = matches!(error, ScriptError::Failed { .. });
+                let why = anyhow::Error::new(error).context(Unjoined {
+                    drive: self.request.drive.clone(),
+                    leader: worker.of.clone(),
+                    is_its_host,
+                });
+                Err(Ending::Failed(Failure::from(why)))
             }
             Err(end) => Err(Ending::Asked(end)),
         }

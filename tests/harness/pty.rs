@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -22,6 +23,7 @@ pub struct Pty {
     keyboard: Box<dyn Write + Send>,
     screen: Arc<Mutex<vt100::Parser>>,
     record: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
     modes_before: String,
 }
 
@@ -48,7 +50,7 @@ impl Pty {
         let shown = Arc::clone(&screen);
         let record = Arc::default();
         let recorded = Arc::<Mutex<Vec<u8>>>::clone(&record);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             // Until the last holder of the other side has closed it.
             while let Ok(length @ 1..) = reader.read(&mut buffer) {
@@ -62,6 +64,7 @@ impl Pty {
             master: pair.master,
             screen,
             record,
+            reader,
             modes_before,
         }
     }
@@ -131,7 +134,8 @@ impl Pty {
             || format!("the end of\n{}", screen.lock().unwrap().screen().contents()),
             || {
                 code = self.exit_code();
-                code.is_some()
+                // Its last words may be on their way still.
+                code.is_some() && self.reader.is_finished()
             },
         );
         code.unwrap()

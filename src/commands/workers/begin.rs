@@ -20,8 +20,9 @@ use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn, DriveName};
 use crate::launch::workers;
 use crate::opener::{Drive, Opening};
+use crate::report::Report;
 use crate::saves::{self, Found};
-use crate::session::{self, Request, Task, Worker};
+use crate::session::{self, Request, Task, Unjoined, Worker};
 use crate::visit::{self, Leader, Network, Visitor};
 
 /// How long a worker's command may take by default.
@@ -53,6 +54,7 @@ pub(super) struct Numbers {
 struct Shared {
     workers: Workers,
     cloud: Cloud,
+    report: Report,
     visitor: Visitor,
     found: Found,
     network: Network,
@@ -216,6 +218,7 @@ impl Workers {
         let shared = Rc::new(Shared {
             workers: self,
             cloud,
+            report: report.clone(),
             visitor,
             found,
             network,
@@ -321,7 +324,7 @@ impl Shared {
         let missing = numbers.missing.into_iter().map(|number| {
             let shared = Rc::clone(self);
             spawn_local(async move {
-                let done = shared.begin(number).await;
+                let done = shared.begin_twice(number).await;
                 (number, done, Some(since.elapsed()))
             })
         });
@@ -335,6 +338,22 @@ impl Shared {
             yes: self.workers.request.yes,
             ..Opening::new(whole(name))
         }
+    }
+
+    /// Begins the worker of this number, on another host too if dockerd on the first does not come into the
+    /// network. Returns the exit code.
+    async fn begin_twice(&self, number: u16) -> Result<u8, Failure> {
+        let failure = match self.begin(number).await {
+            Ok(code) => return Ok(code),
+            Err(failure) => failure,
+        };
+        let unjoined = failure.error.downcast_ref::<Unjoined>();
+        if !unjoined.is_some_and(|it| it.is_its_host) || !failure.left.is_empty() {
+            return Err(failure);
+        }
+        self.report
+            .print(&format!("w{number} begins again: {}", failure.text()));
+        self.begin(number).await
     }
 
     /// Begins the worker of this number. Returns the exit code of the session that does, which leaves it.

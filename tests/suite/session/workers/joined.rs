@@ -259,3 +259,33 @@ fn a_worker_ends_with_its_command_and_without_its_leader() {
     assert_eq!(on(&site, &site.instance("demo"), TRACES), "");
     site.run(&["stop", "demo"]).is(0);
 }
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_worker_whose_host_does_not_come_into_the_network_is_begun_on_another_one() {
+    let site = site();
+    site.run(&["run", "demo", "-d", "--", "sleep", "3600"])
+        .is(0);
+    let words = [
+        "workers", "demo", "1", "--max", "1h", "--", "sh", "-c", SERVE,
+    ];
+    let mut beginning = site.start(&words);
+    beginning.reports("launched demo.w1's instance");
+    let first = site.instance("demo.w1");
+    // Its first host alone.
+    let refuse = "until cd /var/lib/xdrive/scripts/* && [ -e swarm ]; do sleep 0.1; done 2>/dev/null; \
+                  printf 'echo no network >&2; exit 1' >refuses; mv refuses swarm";
+    let refused = || on(&site, &first, refuse).is_empty();
+    eventually_within(SESSION, || first.clone(), refused);
+    beginning
+        .end()
+        .is(0)
+        .reports("w1 begins again: error: demo.w1 does not come into the network of demo")
+        .reports("no network")
+        .reports("1 of 1 are there");
+    let second = up(&site);
+    assert_eq!(second.len(), 1);
+    assert_ne!(second[0].1, first);
+    site.run(&["workers", "demo", "0"]).is(0);
+    site.run(&["stop", "demo"]).is(0);
+}
