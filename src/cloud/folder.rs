@@ -106,6 +106,11 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> Result<(), Failure
     Ok(local::supervise(dir, cache, instance)?)
 }
 
+/// Serves a volume whose blocks come late, until its device is detached.
+pub fn serve_volume(dir: &Path, volume: &str) -> Result<(), Failure> {
+    Ok(local::serve_volume(dir, volume)?)
+}
+
 /// Whether the machine tree and the image of new drives were built, if they are needed.
 pub fn is_set_up(paths: &Paths) -> Result<bool, Failure> {
     Ok(!is_real(paths)? || setup::is_done(&paths.local_cache))

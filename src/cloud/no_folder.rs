@@ -71,6 +71,11 @@ pub fn supervise(_dir: &Path, _cache: &Path, _instance: &str) -> Result<(), Fail
     Err(none())
 }
 
+/// There is none.
+pub fn serve_volume(_dir: &Path, _volume: &str) -> Result<(), Failure> {
+    Err(none())
+}
+
 /// Succeeds: no part is missing that could be built; [`cloud`] has the reason.
 pub fn is_set_up(_paths: &Paths) -> Result<bool, Failure> {
     Ok(true)

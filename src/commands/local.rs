@@ -66,6 +66,14 @@ pub enum Command {
         /// The instance.
         instance: String,
     },
+    /// Serve a volume whose blocks come late; attachments start it.
+    #[command(hide = true)]
+    ServeVolume {
+        /// The state directory.
+        dir: PathBuf,
+        /// The volume.
+        volume: String,
+    },
 }
 
 /// Runs the command. Returns the exit code.
@@ -99,6 +107,10 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Failure> {
             instance,
         } => {
             folder::supervise(&dir, &cache, &instance)?;
+            Ok(0)
+        }
+        Command::ServeVolume { dir, volume } => {
+            folder::serve_volume(&dir, &volume)?;
             Ok(0)
         }
     }

@@ -44,10 +44,10 @@ pub use delays::{Delays, Preset};
 pub use faults::Fault;
 pub use settings::{Boots, InstanceProfile, InstanceProfiles, Plan, PlaneKind, Settings};
 pub use store::{Credentials, StoreError};
-pub use supervise::supervise;
+pub use supervise::{serve_volume, supervise};
 
 use caller::Caller;
-use plane::{Gpu, PaperPlane, PaperSuperblock, Plane, RealPlane};
+use plane::{Gpu, Lazy, PaperPlane, PaperSuperblock, Plane, RealPlane};
 use records::Ending;
 use rights::Rights;
 use session::Session;
@@ -133,6 +133,8 @@ struct Inner {
     plan: Plan,
     boots: BTreeMap<String, Boots>,
     quotas: BTreeMap<String, u32>,
+    /// How the blocks of volumes come from their snapshots.
+    lazy: Lazy,
     /// The calls to the EBS direct APIs, where they are limited.
     throttle: Option<Throttle>,
     credentials: Credentials,
@@ -226,6 +228,7 @@ impl Local {
             plan: settings.plan.unwrap_or_default(),
             boots: settings.boots.unwrap_or_default(),
             quotas: settings.quotas.unwrap_or_default(),
+            lazy: settings.volumes.unwrap_or_default(),
             credentials,
         };
         change::recover(&inner, &lock, &mut world)
@@ -331,6 +334,11 @@ impl Local {
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.0.store.dir()
+    }
+
+    /// How the blocks of volumes come from their snapshots, if they come late.
+    fn lazy(&self) -> Option<&Lazy> {
+        Some(&self.0.lazy).filter(|it| it.lazy)
     }
 
     /// The table of delays: how long each change of state takes.

@@ -40,6 +40,14 @@
 //!
 //! [quotas]                # vCPUs, by the code of the quota; no limit by default
 //! L-3819A6DF = 0          # All G and VT Spot Instance Requests
+//!
+//! [volumes]               # those that are made from snapshots
+//! lazy = true             # their blocks of 512 KiB come at their first touch, and they are no faster than they
+//!                         # were asked to be; else all is there at once
+//! median-ms = 30          # how long that takes
+//! p99-ms = 150            # and for one in a hundred
+//! at-once = 32            # how many come at once
+//! mib-a-second = 100      # and how much of all together
 //! ```
 //!
 //! The file is read at every opening and never written by xdrive.
@@ -56,7 +64,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::catalog;
 use super::delays::{Delays, Preset};
-use super::plane::Gpu;
+use super::plane::{Gpu, Lazy};
 use super::rights::Rights;
 
 /// The data plane behind the API.
@@ -226,6 +234,8 @@ pub struct Settings {
     pub boots: Option<BTreeMap<String, Boots>>,
     /// How many vCPUs may run at once, by the code of their quota; other quotas have no limit.
     pub quotas: Option<BTreeMap<String, u32>>,
+    /// How the blocks of volumes come from their snapshots; by default all are there at once.
+    pub volumes: Option<Lazy>,
 }
 
 impl Settings {
@@ -300,6 +310,7 @@ impl Settings {
             plan: self.plan.or(base.plan),
             boots: self.boots.or(base.boots),
             quotas: self.quotas.or(base.quotas),
+            volumes: self.volumes.or(base.volumes),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The process of an instance: its supervisor, with the API of its folder inside.
+//! The processes that calls leave behind: an instance's supervisor, with the API of its folder inside; and what
+//! serves a volume whose blocks come late.
 
 use std::path::Path;
 
@@ -25,4 +26,10 @@ pub fn supervise(dir: &Path, cache: &Path, instance: &str) -> anyhow::Result<()>
     plane::supervise(dir, cache, instance, |listener| {
         serve_inside(listener, open, API_URL, instance)
     })
+}
+
+/// Serves a volume of the EC2 in `dir` whose blocks come late, to a loop device that it makes and until that is
+/// detached. Attachments start a process that does nothing else.
+pub fn serve_volume(dir: &Path, volume: &str) -> anyhow::Result<()> {
+    plane::serve_volume(dir, volume)
 }

@@ -36,6 +36,7 @@ const ONLY: &[(&str, &[&str])] = &[
             "commands/prices/plot.rs",
         ],
     ),
+    ("fuser::", &["local/plane/lazy/serve.rs"]),
     ("ignore::", &["launch/image/context.rs"]),
     ("indicatif", &["report.rs"]),
     ("parse_size", &["config/quantity.rs"]),
@@ -55,6 +56,7 @@ const ONLY: &[(&str, &[&str])] = &[
         &[
             "report.rs",
             "cli/pager.rs",
+            "local/plane/lazy/serve.rs",
             "local/plane/supervisor.rs",
             "ssh/pipe.rs",
             "ssh/shell/",

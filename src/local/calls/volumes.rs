@@ -10,6 +10,7 @@ use super::{Answer, Reading, attachments, rights, snapshots, tags};
 use crate::catalog;
 use crate::change::Change;
 use crate::delays::Delays;
+use crate::plane::{Source, Speed};
 use crate::records::{Tags, Volume};
 use crate::wire::{ApiError, Xml};
 use crate::world::Intent;
@@ -78,20 +79,9 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         iops: request.number("Iops")?,
         throughput: request.number("Throughput")?,
     };
-    let Performance { iops, throughput } = asked.completed_for(kind, gib)?;
-    let initialization = request.number("VolumeInitializationRate")?;
-    if initialization.is_some_and(|rate| !(100..=300).contains(&rate)) {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            "The volume initialization rate must be between 100 and 300 MiB/s",
-        ));
-    }
-    if initialization.is_some() && snapshot.is_none() {
-        return Err(ApiError::client(
-            "InvalidParameterCombination",
-            "A volume initialization rate is only supported for volumes created from snapshots",
-        ));
-    }
+    let performance = asked.completed_for(kind, gib)?;
+    let Performance { iops, throughput } = performance;
+    let initialization = initialization(request)?;
     let encrypted = request.flag("Encrypted")?.unwrap_or(false) || source_key.is_some();
     let own = change.local.default_key().filter(|_| encrypted);
     let key = source_key.unwrap_or(own.map(str::to_owned));
@@ -102,8 +92,15 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
         .is_some_and(|key| !rights::may_use_key(change.caller, key, &rights::OF_A_DISK));
     let mut specified = request.tag_specifications(&["volume"])?;
     let id = new_id("vol-")?;
+    let lazy = change.local.lazy().cloned();
     change.effect(Intent::Sweep, |plane| {
-        plane.create_volume(&id, gib, snapshot)
+        let source = snapshot.map(|snapshot| Source {
+            snapshot,
+            lazy: lazy.as_ref(),
+            rate: initialization,
+            speed: performance.speed(),
+        });
+        plane.create_volume(&id, gib, source)
     })?;
     let source = snapshot.and_then(|id| change.world.snapshots.get(id));
     let volume = Volume {
@@ -132,6 +129,24 @@ pub(super) fn create(request: Request<'_>, change: &mut Change<'_>) -> Answer {
     let answer = item(&id, &volume, now, delays);
     change.world.volumes.insert(id, volume);
     Ok(answer)
+}
+
+/// The rate at which it is filled from its snapshot, if one is asked for.
+fn initialization(request: Request<'_>) -> Result<Option<u32>, ApiError> {
+    let rate = request.number("VolumeInitializationRate")?;
+    if rate.is_some_and(|rate| !(100..=300).contains(&rate)) {
+        return Err(ApiError::client(
+            "InvalidParameterValue",
+            "The volume initialization rate must be between 100 and 300 MiB/s",
+        ));
+    }
+    if rate.is_some() && request.text("SnapshotId").is_none() {
+        return Err(ApiError::client(
+            "InvalidParameterCombination",
+            "A volume initialization rate is only supported for volumes created from snapshots",
+        ));
+    }
+    Ok(rate)
 }
 
 /// The zone, by name or by id.
@@ -181,6 +196,14 @@ pub(super) struct Performance {
 }
 
 impl Performance {
+    fn speed(self) -> Speed {
+        let baseline = Speed::default();
+        Speed {
+            throughput: self.throughput.unwrap_or(baseline.throughput),
+            iops: self.iops.unwrap_or(baseline.iops),
+        }
+    }
+
     /// The performance of a volume of this type and size for which this one was asked.
     pub(super) fn completed_for(self, kind: &str, gib: u32) -> Result<Self, ApiError> {
         if kind == "gp2" {

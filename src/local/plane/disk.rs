@@ -26,9 +26,11 @@ use super::cgroup::Cgroups;
 use super::copies::{Disks, remove};
 use super::folder::{Folder, Plug};
 use super::guest_path::{open_inside, root_of};
+use super::lazy;
 use super::loops::{self, Loop};
 use super::order::Order;
 use super::process::Process;
+use super::traces;
 use crate::catalog::Hypervisor;
 use xdrive_ground::clock::{BootTime, Clock};
 
@@ -38,9 +40,11 @@ const SLOTS: std::ops::RangeInclusive<u32> = 1..=127;
 /// Where udev's links by id are.
 const BY_ID: &str = "disk/by-id";
 
-/// Plugs the volume into an instance that is up; the instance has the device from `due` on.
+/// Plugs the volume into an instance that is up; the instance has the device from `due` on. `program` serves a
+/// volume whose blocks come late.
 pub(super) fn attach(
     dir: &Path,
+    program: &Path,
     volume: &str,
     instance: &str,
     device: &str,
@@ -65,6 +69,10 @@ pub(super) fn attach(
     folder.set_plug(volume, &plug)?;
     let device_of = match serving {
         Some(serving) => serving,
+        None if lazy::is_lazy(&disks, volume) => {
+            lazy::attach(dir, &folder, program, volume)?;
+            loops::serving(&file)?
+        }
         None => loops::attach(&file)?,
     };
     let given = give(dir, volume, instance, &plug, &device_of);
@@ -205,6 +213,7 @@ pub(super) fn unplug_all(dir: &Path, folder: &Folder) -> Result<(), PlaneError> 
         {
             plugged.detach_when_free()?;
         }
+        traces::remove(&volume)?;
         remove(&folder.attached().join(volume))?;
     }
     Ok(())

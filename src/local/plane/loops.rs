@@ -75,6 +75,11 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
             .chain([file.as_os_str()]);
         run("losetup", arguments)?;
     }
+    serving(file)
+}
+
+/// The loop device that serves `file`, which one must.
+pub(super) fn serving(file: &Path) -> Result<Loop, PlaneError> {
     Ok(find(file)?.with_context(|| format!("no loop device serves {}", file.display()))?)
 }
 

@@ -8,6 +8,7 @@
 //!                                                ├─ the API (169.254.169.250 inside)
 //!                                                └─ console
 //! attach, detach ─ disk (loop devices) ─ copies (one file a volume or snapshot, reflinks)
+//!                                      └ lazy (a process a volume whose blocks come late)
 //! ```
 //!
 //! Everything of an instance is named after it and lives in its folder, so that after a kill at any
@@ -31,6 +32,7 @@ mod host_lock;
 mod images;
 mod inside;
 mod kept;
+mod lazy;
 mod lifecycle;
 mod loops;
 mod machine;
@@ -50,6 +52,7 @@ mod shares;
 mod stamp;
 mod supervisor;
 mod sweep;
+mod traces;
 mod trial;
 
 use std::fmt;
@@ -63,6 +66,8 @@ pub use firewall::{Allowed, Firewall, Guarded, Origin};
 pub use gpu::{Driver, Gpu};
 pub use images::Image;
 pub use inside::API_URL;
+pub(crate) use lazy::serve as serve_volume;
+pub use lazy::{Lazy, Source, Speed};
 pub use machine::{Machine, Up};
 pub(super) use network::ELASTIC;
 pub use paper::{PaperPlane, PaperSuperblock};
@@ -127,12 +132,12 @@ pub trait Plane: fmt::Debug + Send + Sync {
     /// Harmless when repeated.
     fn clear(&self, instance: &str) -> Result<(), PlaneError>;
 
-    /// An empty volume of `gib` GiB, or a copy of `snapshot` grown to that size.
+    /// An empty volume of `gib` GiB, or a copy of a snapshot grown to that size.
     fn create_volume(
         &self,
         volume: &str,
         gib: u32,
-        snapshot: Option<&str>,
+        source: Option<Source<'_>>,
     ) -> Result<(), PlaneError>;
 
     /// Makes the volume so large, also while it is plugged in. Harmless when repeated.

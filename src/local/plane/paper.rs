@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{BLOCK, Firewall, Image, Machine, Plane, PlaneError, Up};
+use super::{BLOCK, Firewall, Image, Machine, Plane, PlaneError, Source, Up};
 use xdrive_ground::clock::BootTime;
 
 /// The only image.
@@ -78,7 +78,7 @@ impl Plane for PaperPlane {
         &self,
         _volume: &str,
         _gib: u32,
-        _snapshot: Option<&str>,
+        _source: Option<Source<'_>>,
     ) -> Result<(), PlaneError> {
         Ok(())
     }

@@ -16,9 +16,9 @@ use super::order::Order;
 use super::process::Process;
 use super::program::{self, MKFS, cannot_start, program};
 use super::supervisor::Report;
-use super::{Firewall, Image, Machine, Plane, PlaneError, Up};
+use super::{Firewall, Image, Machine, Plane, PlaneError, Source, Up};
 use super::{
-    blocks, console, disk, firewall, images, loops, metadata, power, sent_keys, shares, sweep,
+    blocks, console, disk, firewall, images, lazy, loops, metadata, power, sent_keys, shares, sweep,
 };
 use xdrive_ground::clock::{BootTime, Clock};
 
@@ -98,7 +98,8 @@ impl RealPlane {
         if loops::find(&path)?.is_some() {
             return Err(PlaneError::Busy);
         }
-        copies::remove(&path)
+        copies::remove(&path)?;
+        lazy::forget(&disks, id)
     }
 }
 
@@ -168,13 +169,20 @@ impl Plane for RealPlane {
         &self,
         volume: &str,
         gib: u32,
-        snapshot: Option<&str>,
+        source: Option<Source<'_>>,
     ) -> Result<(), PlaneError> {
         let disks = Disks::open(&self.dir)?;
-        let source = snapshot
-            .map(|snapshot| disks.existing(snapshot))
+        let file = source
+            .map(|source| disks.existing(source.snapshot))
             .transpose()?;
-        disks.create(volume, source.as_deref(), Some(u64::from(gib) << 30))
+        if let Some(source) = source {
+            lazy::prepare(&disks, volume, &source)?;
+        }
+        let made = disks.create(volume, file.as_deref(), Some(u64::from(gib) << 30));
+        if made.is_err() {
+            lazy::forget(&disks, volume)?;
+        }
+        made
     }
 
     fn grow_volume(&self, volume: &str, gib: u32) -> Result<(), PlaneError> {
@@ -192,7 +200,7 @@ impl Plane for RealPlane {
         device: &str,
         due: BootTime,
     ) -> Result<(), PlaneError> {
-        disk::attach(&self.dir, volume, instance, device, due)
+        disk::attach(&self.dir, &self.program, volume, instance, device, due)
     }
 
     fn detach(&self, volume: &str, instance: &str) -> Result<(), PlaneError> {

@@ -18,7 +18,7 @@ use xdrive_ground::clock::Clock;
 use super::cgroup::Cgroups;
 use super::copies::Disks;
 use super::folder::{self, Folder};
-use super::{PlaneError, copies, disk, loops, network, root};
+use super::{PlaneError, copies, disk, lazy, loops, network, root};
 
 /// How long the console of a removed instance stays: EC2 lists it for about an hour.
 const CONSOLES: SignedDuration = SignedDuration::from_hours(1);
@@ -110,8 +110,12 @@ fn sweep_disks(dir: &Path, known: &BTreeSet<&str>) -> Result<(), PlaneError> {
     loops::detach_below(&disks.folder(), |file| plugged.contains(file))?;
     for path in entries(&disks.folder())? {
         let name = path.file_name().and_then(|name| name.to_str());
-        let id = name.and_then(|name| name.strip_suffix(".img"));
-        if id.is_none_or(|id| !known.contains(id)) && !plugged.contains(&path) {
+        let id = name.and_then(|name| {
+            let disk = name.strip_suffix(".img");
+            disk.or_else(|| lazy::volume_of(name))
+        });
+        let is_plugged = id.is_some_and(|id| plugged.contains(&disks.path(id)));
+        if id.is_none_or(|id| !known.contains(id)) && !is_plugged {
             copies::remove(&path)?;
         }
     }

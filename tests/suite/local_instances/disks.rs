@@ -26,7 +26,9 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     first.run("echo second >/mnt/note && sync -f /mnt");
 
     // A copy grown to two GiB, on another instance, while the first still writes.
-    site.plane.create_volume(&copy, 2, Some(&snapshot)).unwrap();
+    site.plane
+        .create_volume(&copy, 2, Some(snapshot.as_str().into()))
+        .unwrap();
     let second = site.launch();
     site.attach(&copy, &second.id, "/dev/sdf").unwrap();
     assert_eq!(second.run("mount /dev/sdf /mnt && cat /mnt/note"), "first");
@@ -57,7 +59,7 @@ fn a_drive_moves_from_instance_to_instance_through_a_snapshot_taken_live() {
     site.plane.delete_snapshot(&snapshot).unwrap();
     assert!(
         site.plane
-            .create_volume(&id("vol"), 1, Some(&snapshot))
+            .create_volume(&id("vol"), 1, Some(snapshot.as_str().into()))
             .is_err()
     );
 }

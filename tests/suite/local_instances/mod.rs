@@ -3,6 +3,7 @@
 mod disks;
 mod instances;
 mod interrupted;
+mod lazy;
 mod machines;
 mod missing;
 mod network;

@@ -92,13 +92,13 @@ fn a_full_disk_leaves_no_half_snapshot() {
     std::fs::remove_file(ballast).unwrap();
     assert!(
         site.plane
-            .create_volume(&id("vol"), 1, Some(&snapshot))
+            .create_volume(&id("vol"), 1, Some(snapshot.as_str().into()))
             .is_err(),
         "there is no such snapshot"
     );
     site.plane.create_snapshot(&snapshot, &volume).unwrap();
     site.plane
-        .create_volume(&id("vol"), 1, Some(&snapshot))
+        .create_volume(&id("vol"), 1, Some(snapshot.as_str().into()))
         .unwrap();
     site.has_no_leaks();
 }
@@ -115,7 +115,7 @@ fn a_sweep_keeps_what_is_recorded_and_removes_the_rest() {
     site.plane.sweep(&[], &[&kept], &[&snapshot]).unwrap();
     site.plane.create_snapshot(&id("snap"), &kept).unwrap();
     site.plane
-        .create_volume(&id("vol"), 1, Some(&snapshot))
+        .create_volume(&id("vol"), 1, Some(snapshot.as_str().into()))
         .unwrap();
     assert!(site.plane.create_snapshot(&id("snap"), &lost).is_err());
     site.has_no_leaks();

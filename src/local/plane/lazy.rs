@@ -1,0 +1,93 @@
+//! Volumes made from snapshots whose blocks come at their first touch, as on EBS (EBS user guide, *Initialize
+//! Amazon EBS volumes*).
+//!
+//! ```text
+//! guest ─ loop device ─ FUSE (a process a volume: `serve`) ─ the volume's file
+//!                         └─ pace: when a block is there     └─ its map (VOL.lazy)
+//! ```
+//!
+//! The file has everything from the start; the process in between answers late. It is mounted nowhere: its
+//! loop device is made in a mount namespace that ends with that, and shows the file's own path.
+
+mod map;
+mod pace;
+mod serve;
+mod source;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context as _, anyhow};
+pub(crate) use serve::serve;
+pub use source::{Lazy, Source, Speed};
+
+use super::PlaneError;
+use super::copies::Disks;
+use super::folder::Folder;
+use super::program::{cannot_start, program};
+use serve::Report;
+
+/// Whether the blocks of a volume come late.
+pub(super) fn is_lazy(disks: &Disks, volume: &str) -> bool {
+    map::path(disks, volume).exists()
+}
+
+/// Has the blocks of a volume come late that `disks` makes from a snapshot, if they do. Before its file gets its
+/// name.
+pub(super) fn prepare(disks: &Disks, volume: &str, source: &Source<'_>) -> Result<(), PlaneError> {
+    match source.lazy {
+        Some(lazy) => map::create(disks, volume, source, lazy),
+        None => Ok(()),
+    }
+}
+
+/// Removes what a volume has beside its file.
+pub(super) fn forget(disks: &Disks, volume: &str) -> Result<(), PlaneError> {
+    super::copies::remove(&map::path(disks, volume))
+}
+
+/// The volume whose map has this name.
+pub(super) fn volume_of(name: &str) -> Option<&str> {
+    name.strip_suffix(map::SUFFIX)
+}
+
+/// Makes a loop device of a volume whose blocks come late: `served_by` is the program that serves them, until the
+/// device is detached.
+pub(super) fn attach(
+    dir: &Path,
+    folder: &Folder,
+    served_by: &Path,
+    volume: &str,
+) -> Result<(), PlaneError> {
+    let log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(folder.log())
+        .context("opening the supervisor's log")?;
+    // No child of this process, which may end before.
+    let mut child = program("setsid")
+        .arg("--fork")
+        .arg(served_by)
+        .args(["local", "serve-volume"])
+        .arg(dir)
+        .arg(volume)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| cannot_start("setsid", error))?;
+    let stdout = child.stdout.take().context("no stdout")?;
+    let mut line = String::new();
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .context("reading from what serves a volume")?;
+    // `setsid` itself ended when it had forked.
+    child.wait().context("waiting for setsid")?;
+    match serde_json::from_str(&line) {
+        Ok(Report::Ready) => Ok(()),
+        Ok(Report::Failed(text)) => Err(anyhow!("{text}").into()),
+        Err(_) => Err(anyhow!("what serves {volume} ended without a word").into()),
+    }
+}
