@@ -63,6 +63,8 @@ pub(crate) struct SshHosts {
     closed: Option<CloseReport>,
     /// The order for what is frozen on the drive, at the next mount and at the last one.
     pub(crate) frozen: AtMount,
+    /// Whether hosts fetch what the drive's sessions read at their start, and record that.
+    pub(crate) hot: bool,
     /// The reason for which hosts are closed.
     closes_for: &'static str,
 }
@@ -78,6 +80,7 @@ impl SshHosts {
             terminal: None,
             closed: None,
             frozen: AtMount::Leave,
+            hot: false,
             closes_for: closing::SAVE,
         }
     }

@@ -100,6 +100,8 @@ mount_kernel() {
     mount --bind root/proc/sys/net root/proc/sys/net
     mount -o remount,bind,rw root/proc/sys/net
     mount -t sysfs -o ro,nosuid,nodev,noexec sysfs root/sys
+    # Which blocks of its disk are read is known to the kernel alone (hot.py); its traces are the host's, too.
+    mount -t tracefs -o nosuid,nodev,noexec tracefs root/sys/kernel/tracing 2>/dev/null || :
     # The firmware names another machine than the one EC2's metadata describes.
     [ ! -d root/sys/devices/virtual/dmi/id ] ||
         mount -t tmpfs -o ro,size=4k dmi root/sys/devices/virtual/dmi/id

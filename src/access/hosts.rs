@@ -118,6 +118,7 @@ impl Hosts for SshHosts {
         }
         let order = MountOrder {
             frozen: self.frozen,
+            hot: self.hot,
             ..order.clone()
         };
         let mounted = scripts.mount(&order).await.map_err(translated)?;

@@ -15,7 +15,7 @@ pub(super) struct Topic {
 }
 
 /// All topics, in the order in which they are listed.
-pub(super) const TOPICS: [Topic; 15] = [
+pub(super) const TOPICS: [Topic; 16] = [
     Topic {
         name: "aws",
         about: "credentials, rights, what is launched, GPUs, trust",
@@ -25,6 +25,11 @@ pub(super) const TOPICS: [Topic; 15] = [
         name: "money",
         about: "what instances, volumes and snapshots cost",
         markdown: include_str!("topics/money.md"),
+    },
+    Topic {
+        name: "first-touch",
+        about: "what is slow at first, and what hosts fetch before that",
+        markdown: include_str!("topics/first-touch.md"),
     },
     Topic {
         name: "endings",

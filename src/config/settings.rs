@@ -413,6 +413,10 @@ pub struct Config {
     #[arg(long, value_name = "COMMAND", hide_short_help = true, help_heading = REACH)]
     pub proxy_command: Option<ProxyCommand>,
 
+    /// Whether hosts fetch at once what the last sessions read from the drive at their start; they do by default.
+    #[arg(skip)]
+    pub hot: Option<bool>,
+
     /// The URL of a service that answers with this computer's address.
     #[arg(skip)]
     pub address_service: Option<String>,

@@ -40,6 +40,7 @@ pub(crate) fn order_for_mounted(volume: &VolumeId, generation: Generation) -> Mo
         dirty_bytes: unwritten(None),
         // For whom it is mounted the plan does not know.
         frozen: AtMount::Leave,
+        hot: false,
     }
 }
 

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 /// The scripts, by name.
-const SCRIPTS: [(&str, &str); 62] = [
+const SCRIPTS: [(&str, &str); 63] = [
     ("prelude", include_str!("../../shell/host/prelude")),
     ("presence", include_str!("../../shell/host/presence")),
     ("tries.py", include_str!("../../shell/host/tries.py")),
@@ -84,6 +84,7 @@ const SCRIPTS: [(&str, &str); 62] = [
     ("enter.py", include_str!("../../shell/host/enter.py")),
     ("inside.py", include_str!("../../shell/host/inside.py")),
     ("ports.py", include_str!("../../shell/host/ports.py")),
+    ("hot.py", include_str!("../../shell/host/hot.py")),
     ("idle.py", include_str!("../../shell/host/idle.py")),
     ("unused", include_str!("../../shell/host/unused")),
     ("close", include_str!("../../shell/host/close")),

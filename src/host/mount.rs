@@ -32,6 +32,9 @@ pub struct MountOrder {
     pub dirty_bytes: u64,
     /// The order for the commands that are frozen on the drive.
     pub frozen: AtMount,
+    /// Whether the host fetches the blocks that the last sessions read at their start, and records which those
+    /// are now.
+    pub hot: bool,
 }
 
 /// The order, at a mount, for the commands that are frozen on the drive. They become processes by
@@ -87,13 +90,14 @@ pub enum Gpus {
 }
 
 /// The inputs of `drive mount`.
-pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 9] {
+pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 10] {
     let blank = if order.blank { "yes" } else { "no" };
     let frozen = match order.frozen {
         AtMount::Keep => "keep",
         AtMount::Forget => "forget",
         AtMount::Leave => "",
     };
+    let hot = if order.hot { "yes" } else { "no" };
     let uuid = order.uuid.map(|uuid| uuid.to_string());
     let size = order.size.map(|bytes| bytes.to_string());
     [
@@ -106,6 +110,7 @@ pub(super) fn inputs(order: &MountOrder) -> [(&'static str, String); 9] {
         ("XDRIVE_SIZE", size.unwrap_or_default()),
         ("XDRIVE_DIRTY_BYTES", order.dirty_bytes.to_string()),
         ("XDRIVE_FROZEN", frozen.to_owned()),
+        ("XDRIVE_HOT", hot.to_owned()),
     ]
 }
 

@@ -133,7 +133,10 @@ impl Session {
     /// an earlier host of this session, on another one.
     pub(super) async fn ready(&mut self) -> Result<Led, NotUp> {
         loop {
-            self.reconciler.hosts().frozen = self.frozen_at_mount();
+            let frozen = self.frozen_at_mount();
+            let hosts = self.reconciler.hosts();
+            hosts.frozen = frozen;
+            hosts.hot = self.request.options.config.hot.unwrap_or(true);
             // On the heap: unoptimised, a future is in the stack frames of all that wait for it.
             let (outcome, asked) = if self.is_resumed {
                 Box::pin(self.resume()).await

@@ -141,6 +141,7 @@ fn mount() -> Step {
             wait: Duration::from_secs(1),
             dirty_bytes: 0,
             frozen: AtMount::Leave,
+            hot: false,
         },
     }
 }

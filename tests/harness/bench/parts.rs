@@ -355,6 +355,7 @@ async fn mount(
         wait: Duration::from_secs(30),
         dirty_bytes: 2500 << 20,
         frozen: AtMount::Keep,
+        hot: false,
     };
     Ok(host.mount(&order).await?)
 }

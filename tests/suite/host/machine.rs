@@ -73,6 +73,7 @@ impl Disk {
             wait: Duration::from_secs(10),
             dirty_bytes: 64 << 20,
             frozen: AtMount::Keep,
+            hot: false,
         }
     }
 }

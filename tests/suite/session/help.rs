@@ -261,7 +261,7 @@ fn every_flag_of_connect_is_configured_by_its_name() {
     ];
     // Keys without a flag of their name: an EC2 and a market have several flags, and tags are a table
     // here.
-    const WITHOUT_FLAG: [&str; 5] = ["address_service", "cloud", "market", "spool", "tags"];
+    const WITHOUT_FLAG: [&str; 6] = ["address_service", "cloud", "hot", "market", "spool", "tags"];
     let site = Site::new();
     site.configure("nonsense = 1\n");
     let refused = site.run(&["connect", "demo", "--", "true"]);
@@ -342,7 +342,7 @@ fn topics_are_listed_shown_and_made_into_manual_pages() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names.len(), 15, "{list}");
+    assert_eq!(names.len(), 16, "{list}");
     let pages = site.path("pages");
     let written = site
         .words(&["man", "--dir", pages.to_str().unwrap()])

@@ -32,6 +32,7 @@ mod global_options;
 mod gpus;
 mod help;
 mod host_keys;
+mod hot;
 mod hung;
 mod idle;
 mod images;
