@@ -14,6 +14,6 @@ mod rename;
 
 pub(crate) use adopt::adopt;
 pub(crate) use delete::{Deletion, delete};
-pub(crate) use fork::{Found, find, fork, fork_once};
+pub(crate) use fork::{Found, find, find_now, fork, fork_once};
 pub(crate) use history::{Saved, history, note};
 pub(crate) use rename::rename;

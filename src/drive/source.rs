@@ -22,7 +22,7 @@ pub enum Source {
 pub enum CopySource {
     /// A snapshot.
     Snapshot(SnapshotId),
-    /// A volume of this region that is no drive's, of which the copy is a snapshot.
+    /// A volume of this region, of which the copy is a snapshot: one that is no drive's, or of a drive in use.
     Volume(VolumeId),
 }
 

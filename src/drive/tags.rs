@@ -22,7 +22,7 @@ mod workers;
 mod write;
 
 pub use carried::Carried;
-pub use copies::{FORKED_FROM, adopt, fork, forked_from, is_copy};
+pub use copies::{FORKED_FROM, adopt, fork, fork_now, forked_from, is_copy};
 pub use keys::{
     AMI, ARCH, BASE, BLANK, DELETING, DISK, DRIVE, FORMATTED, GENERATION, HOST_KEY, KIND, MOUNTER,
     NAME, NUMBER, OP, OWNER, RENAMING, SCRATCH, SESSION, UNTIL, UUID, WORKER_OF,

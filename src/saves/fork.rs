@@ -4,12 +4,14 @@ use anyhow::anyhow;
 
 use super::copied::{copy, demand_new, report_copy};
 use crate::cloud::Cloud;
+use crate::drive::kept::Kept;
 use crate::drive::reconcile::is_left;
 use crate::drive::tags::{self, SnapshotKind};
 use crate::drive::{CopyOrder, CopySource};
-use crate::ec2::{Snapshot, SnapshotState};
+use crate::ec2::{Snapshot, SnapshotState, Volume};
 use crate::failure::{Exit, Failure};
-use crate::ids::{DriveAt, DriveIn, Generation};
+use crate::ids::{DriveAt, DriveIn, Generation, SnapshotId};
+use crate::launch::cost::dollars;
 use crate::opener::{Drive, Ending, Listing, Opening, demand_fork};
 use crate::report::Report;
 
@@ -57,6 +59,7 @@ pub(crate) async fn fork(mut drive: Drive, found: Found) -> Result<u8, Failure> 
     let of = of.to_string();
     demand_new(&drive, &order, &of)?;
     let is_afar = order.region != here;
+    let is_now = matches!(order.source, CopySource::Volume(_));
     if is_afar {
         let most = used.map_or_else(String::new, |used| {
             format!(" of at most {} GiB", used.div_ceil(1 << 30))
@@ -75,8 +78,24 @@ pub(crate) async fn fork(mut drive: Drive, found: Found) -> Result<u8, Failure> 
             String::new()
         };
         report_copy(&drive, copy, &of, &place);
+        if is_now {
+            report_cost(&drive, &of, &copy.snapshot).await;
+        }
     }
     copied.asked.map_or(Ending::Exit(0), Ending::Asked).code()
+}
+
+/// Prints what a copy of the drive `of` as it is now costs a month.
+async fn report_cost(drive: &Drive, of: &str, copy: &SnapshotId) {
+    let ec2 = &drive.cloud.ec2;
+    // A look that fails keeps only a price back.
+    if let Ok(Some(snapshot)) = ec2.snapshot(copy).await {
+        let (_, most) = Kept::count(&[snapshot]).cost(ec2.storage_prices().await);
+        drive.report.note(&format!(
+            "it costs what differs from the saves of {of}, at most {} a month",
+            dollars(most)
+        ));
+    }
 }
 
 /// Makes the drive of `opening` as a fork of `of`, unless it is there. Fails where the name is another
@@ -108,6 +127,28 @@ pub(crate) async fn fork_once(opening: Opening, cloud: Cloud, of: DriveAt) -> Re
     let original = Drive::open(original, cloud.clone()).await?;
     let found = find(&original, of.generation)?;
     fork(Drive::open(opening, cloud).await?, found).await
+}
+
+/// The order for a snapshot of the `volume` of `original`, on which that is up, as a new drive.
+pub(crate) fn find_now(original: &Drive, volume: &Volume) -> Result<Found, Failure> {
+    let name = &original.name;
+    let copy = tags::fork_now(&volume.tags, &volume.id, name);
+    let (own, tags) = copy.map_err(|error| Failure::new(Exit::Failed, error))?;
+    let order = CopyOrder {
+        region: original.cloud.ec2.region().to_owned(),
+        source: CopySource::Volume(volume.id.clone()),
+        op: own.op,
+        tags,
+    };
+    let of = DriveAt {
+        name: name.clone(),
+        generation: Some(own.generation),
+    };
+    Ok(Found {
+        order,
+        of,
+        used: None,
+    })
 }
 
 /// The order for a copy of that `generation` of `original`; without one of the newest.

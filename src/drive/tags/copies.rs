@@ -2,10 +2,13 @@
 
 use super::settings::ADDRESS;
 use super::write::written;
-use super::{Settings, SnapshotKind, SnapshotTags, Unreadable, read_snapshot};
+use super::{
+    GENERATION, Settings, SnapshotKind, SnapshotTags, Unreadable, VolumeTags, read_snapshot,
+    read_volume,
+};
 use crate::drive::source::CopySource;
 use crate::ec2::Tags;
-use crate::ids::{DriveAt, Generation, SnapshotId};
+use crate::ids::{DriveAt, DriveName, Generation, SnapshotId, VolumeId};
 
 /// On the snapshot that a drive begins with as a copy: the drive and generation that it is a copy of,
 /// such as `demo@12`, or the id of the snapshot or volume that was no drive's.
@@ -25,6 +28,42 @@ pub fn fork(
     let mut tags = written(&own);
     tags.extend(Settings::read(of).tags());
     // Two drives cannot have it, and no other region has.
+    tags.remove(ADDRESS);
+    tags.insert(FORKED_FROM.to_owned(), from.to_string());
+    Ok((own, tags))
+}
+
+/// The tags of a snapshot of the volume `source` of the drive `from`, in use and with the tags `of`, with which
+/// another drive begins; but for those of all things of a drive. As a checkpoint it proves nothing of that volume.
+pub fn fork_now(
+    of: &Tags,
+    source: &VolumeId,
+    from: &DriveName,
+) -> Result<(SnapshotTags, Tags), Unreadable> {
+    let own = match read_volume(of)? {
+        VolumeTags::Drive {
+            generation, uuid, ..
+        } => SnapshotTags {
+            generation,
+            kind: SnapshotKind::Checkpoint,
+            op: format!("copy-of-{source}"),
+            uuid,
+            number: 1,
+        },
+        VolumeTags::Root | VolumeTags::Throwaway { .. } => {
+            return Err(Unreadable {
+                tag: GENERATION,
+                problem: "is of a volume that is not kept".to_owned(),
+            });
+        }
+    };
+    let from = DriveAt {
+        name: from.clone(),
+        generation: Some(own.generation),
+    };
+    let mut tags = written(&own);
+    tags.extend(Settings::read(of).tags());
+    // Two drives cannot have it.
     tags.remove(ADDRESS);
     tags.insert(FORKED_FROM.to_owned(), from.to_string());
     Ok((own, tags))

@@ -263,3 +263,49 @@ fn a_fork_and_its_source_go_on_separately() {
     assert_eq!(rows[2]["forked_from"], "demo@2");
     site.is_saved("demo", 3);
 }
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn a_drive_that_is_up_is_forked_as_it_is_now_and_goes_on() {
+    let site = Site::with_a_drive();
+    let writes = "echo now >/work/note; echo up; exec sleep 600";
+    let mut session = site.start(&["connect", "demo", "--", "sh", "-c", writes]);
+    session.prints("up");
+    site.run(&["fork", "demo", "new", "--now"])
+        .is(0)
+        .reports("new is a copy of demo@2: its snapshot (snap-")
+        .reports("it costs what differs from the saves of demo@2, at most ");
+    let rows = log(&site, "new");
+    assert_eq!(rows[0]["forked_from"], "demo@2");
+    assert_eq!(rows[0]["kind"], "checkpoint");
+    let read = site.session("new", &["cat", "/work/note"]);
+    assert_eq!(read.is(0).stdout, "now\n");
+    assert_eq!(log(&site, "new")[0]["generation"], 3);
+    // The one before is what is saved of it.
+    site.run(&["fork", "demo", "old"])
+        .is(0)
+        .reports("old is a copy of demo@1");
+    session.signal(Signal::TERM);
+    session.end().is(143);
+    site.is_saved("demo", 2);
+    // Once it is not up any more, its last save is what it is now.
+    site.run(&["fork", "demo", "last", "--now"])
+        .is(0)
+        .reports("last is a copy of demo@2");
+}
+
+#[test]
+fn a_drive_is_forked_as_it_is_now_only_where_that_is_known() {
+    let site = paper();
+    with_generation(&site, "demo", 1, "clean");
+    site.run(&["fork", "demo@1", "new", "--now"])
+        .is(2)
+        .reports("demo@1 is a generation that is saved, and --now is what is not")
+        .reports("demo --now, without @N");
+    with_volume(&site, "us-east-1a", &[]);
+    site.run(&["fork", "demo", "new", "--now"])
+        .is(75)
+        .reports("demo is neither up nor saved: a volume has its newest state")
+        .reports("stop demo saves it");
+    assert_eq!(site.run(&["list", "new"]).code(), 69);
+}
