@@ -6,9 +6,10 @@ A volume made from a snapshot has each of its blocks of 512 KiB late at the firs
 *Initialize Amazon EBS volumes*), and a program that starts touches one after the other. LIST, on the drive
 itself, has those that were read after the last mounts, in the order of their first use. They are touched here, many
 at once, before others ask for them; for SECONDS the kernel's trace of DEVICE, which is called NAME, says what is
-read now. Of both the next LIST is made: at the end, at a notice, or at SIGTERM.
+read now. Of both the next LIST is made: at the end, or at a notice, a close or SIGTERM.
 
-A line of LIST is `BLOCK AGE`; AGE is in how many recordings since the last one with it the block was not read.
+A line of LIST is `BLOCK AGE`; AGE is in how many whole recordings since the last one with it the block was not
+read.
 The drive may be anybody's: a line is a block that the device has, or none, and there is a limit to them.
 """
 
@@ -27,32 +28,35 @@ PAGE = 4096
 SECTOR = 512  # of the kernel's traces, whatever the device has
 SHARE = 4  # of what is on the drive, a quarter is fetched at most
 MOST = 4096  # and so many blocks
-AGES = 3  # a block that so many recordings did not have is forgotten
+AGES = 3  # a block that so many whole recordings did not have is forgotten
 DEPTH = 32  # reads at once
 PAUSE = 0.2  # seconds between two looks at the trace
-NOTICE = "/run/xdrive/notice"  # there once EC2 takes the machine
+OVER = ("/run/xdrive/notice", "/run/xdrive/closing")  # there once EC2 takes the machine, or the drive is closed
 TRACING = "/sys/kernel/tracing"
 EVENT = "events/block/block_bio_queue"
 READ = re.compile(rb"block_bio_queue: \d+,\d+ \S+ (\d+) \+ (\d+) ")
 
 
 def main(device, path, seconds, name):
-    over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    ended = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     there = limits(device, path)
     ages = listed(path, *there)
     trace = Trace(device, name)
-    try:
-        reader = Reader(device, ages, trace.seen)
-        end = time.monotonic() + float(seconds)
-        while not over.wait(PAUSE) and time.monotonic() < end and not os.path.exists(NOTICE):
-            trace.take()
-        reader.end()
+    reader = Reader(device, ages, trace)
+    begun, seconds = time.monotonic(), float(seconds)
+    while not ended and not any(map(os.path.exists, OVER)) and time.monotonic() - begun < seconds:
+        time.sleep(PAUSE)
         trace.take()
-    finally:
-        trace.close()
+    reader.is_over = True
+    is_whole = time.monotonic() - begun >= seconds
+    trace.take()
+    trace.close()
     if trace.seen:
-        write(path, merged(ages, trace.seen, *there))
+        write(path, merged(ages, trace.seen, is_whole, *there))
+    # Without those that still wait for a disk.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def limits(device, path):
@@ -72,8 +76,8 @@ def listed(path, blocks, most):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ages  # the first mount
-    with open(descriptor, "rb") as file:
-        text = file.read(16 * MOST) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    text = os.read(descriptor, 16 * MOST) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    os.close(descriptor)
     for line in text.splitlines():
         found = re.fullmatch(rb"(\d{1,9}) (\d)", line)
         if found and int(found[1]) < blocks and len(ages) < most:
@@ -81,25 +85,36 @@ def listed(path, blocks, most):
     return ages
 
 
-def merged(ages, seen, blocks, most):
-    """The next list: what was read now, and then what was not, for a while."""
+def merged(ages, seen, is_whole, blocks, most):
+    """The next list: what was read now, and then what was not, for a while. A recording that was cut off says
+    nothing of what was not read."""
     known = {block: 0 for block in seen if block < blocks}
     for block, age in ages.items():
-        if block not in known and age + 1 < AGES:
-            known[block] = age + 1
+        age += is_whole
+        if block not in known and age < AGES:
+            known[block] = age
     return dict(list(known.items())[:most])
 
 
 def write(path, ages):
-    new = f"{path}.new"
+    folder, name = os.path.split(path)
+    new = f"{name}.new"
     try:
-        os.unlink(new)
-    except FileNotFoundError:
-        pass
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "w", encoding="ascii") as file:
-        file.writelines(f"{block} {age}\n" for block, age in ages.items())
-    os.replace(new, path)
+        # Neither the folder nor the file leads anywhere else.
+        there = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            try:
+                os.unlink(new, dir_fd=there)
+            except FileNotFoundError:
+                pass
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=there)
+            with open(descriptor, "w", encoding="ascii") as file:
+                file.writelines(f"{block} {age}\n" for block, age in ages.items())
+            os.replace(new, name, src_dir_fd=there, dst_dir_fd=there)
+        finally:
+            os.close(there)
+    except OSError as error:
+        print(f"the list is not written: {error}")
 
 
 class Reader:
@@ -109,16 +124,16 @@ class Reader:
     throughput from those who read it then: twice as long as they need without that.
     """
 
-    def __init__(self, device, blocks, seen):
+    def __init__(self, device, blocks, trace):
         self.device = os.open(device, os.O_RDONLY | os.O_DIRECT)
         self.blocks = queue.SimpleQueue()
         for block in blocks:
             self.blocks.put(block)
-        self.seen = seen
+        self.seen = trace.seen
         self.is_over = False
-        self.threads = [threading.Thread(target=self.read, daemon=True) for _ in range(min(DEPTH, len(blocks)))]
-        for thread in self.threads:
-            thread.start()
+        for _ in range(min(DEPTH, len(blocks))):
+            # By its name its reads are told from others: newer Pythons give it to the kernel.
+            threading.Thread(target=self.read, name=trace.own, daemon=True).start()
 
     def read(self):
         with mmap.mmap(-1, PAGE) as memory:
@@ -129,12 +144,6 @@ class Reader:
                         os.preadv(self.device, [memory], block * BLOCK)
                 except (queue.Empty, OSError):
                     return
-
-    def end(self):
-        self.is_over = True
-        for thread in self.threads:
-            thread.join()
-        os.close(self.device)
 
 
 class Trace:
@@ -147,12 +156,12 @@ class Trace:
         number = os.stat(device).st_rdev
         number = os.major(number) << 20 | os.minor(number)  # as the kernel has it
         with open("/proc/self/comm", encoding="ascii") as file:
-            own = file.read().strip()
+            self.own = file.read().strip()
         try:
             self.remove()  # of one that was killed
             os.mkdir(self.folder)
-            self.set("buffer_size_kb", "256")
-            self.set(f"{EVENT}/filter", f'dev == {number} && rwbs ~ "*R*" && comm != "{own}"')
+            self.set("buffer_size_kb", "64")
+            self.set(f"{EVENT}/filter", f'dev == {number} && rwbs ~ "*R*" && comm != "{self.own}"')
             self.pipe = os.open(f"{self.folder}/trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
             self.set(f"{EVENT}/enable", "1")
         except OSError as error:

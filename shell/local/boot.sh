@@ -100,12 +100,19 @@ mount_kernel() {
     mount --bind root/proc/sys/net root/proc/sys/net
     mount -o remount,bind,rw root/proc/sys/net
     mount -t sysfs -o ro,nosuid,nodev,noexec sysfs root/sys
-    # Which blocks of its disk are read is known to the kernel alone (hot.py); its traces are the host's, too.
-    mount -t tracefs -o nosuid,nodev,noexec tracefs root/sys/kernel/tracing 2>/dev/null || :
+    mount_traces root/sys/kernel/tracing 2>/dev/null || :
     # The firmware names another machine than the one EC2's metadata describes.
     [ ! -d root/sys/devices/virtual/dmi/id ] ||
         mount -t tmpfs -o ro,size=4k dmi root/sys/devices/virtual/dmi/id
     mount_bus root/sys/bus/pci/devices
+}
+
+# Which blocks of its disk are read, the kernel alone knows: an instance may make traces of its own (hot.py), and
+# change nothing else of the host's.
+mount_traces() {
+    mount -t tracefs -o nosuid,nodev,noexec tracefs "$1" &&
+        mount --bind "$1/instances" "$1/instances" &&
+        mount -o remount,bind,ro,nosuid,nodev,noexec "$1"
 }
 
 # The devices on the host's bus are not the instance's, which has those in its folder.

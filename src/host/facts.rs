@@ -129,6 +129,8 @@ const NOT_BUILT: u32 = 89;
 const NOT_ON_DRIVE: u32 = 90;
 const FULL: u32 = 92;
 const BEGUN: u32 = 93;
+/// The exit code of a host whose dockerd hears of nobody in the network that it came to: [`ScriptError::Failed`].
+pub(crate) const UNHEARD: u32 = 94;
 
 /// How many of the last lines of standard error an error repeats: enough for docker's own message.
 const LAST_LINES: usize = 5;

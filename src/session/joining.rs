@@ -12,7 +12,7 @@ use super::state::Session;
 use crate::drive::tags;
 use crate::ec2::Instance;
 use crate::failure::{Exit, Failure};
-use crate::host::facts::ScriptError;
+use crate::host::facts::{ScriptError, UNHEARD};
 use crate::host::scripts::Joining;
 use crate::ids::DriveName;
 use crate::opener::{DriveFacts, Ending, unless_ended};
@@ -22,7 +22,7 @@ use crate::opener::{DriveFacts, Ending, unless_ended};
 pub struct Unjoined {
     drive: DriveName,
     leader: DriveName,
-    /// Whether its host says so, so that another one may.
+    /// Whether its host came there and hears of nobody, so that another one may.
     pub is_its_host: bool,
 }
 
@@ -64,7 +64,13 @@ impl Session {
                 Ok(())
             }
             Ok(Err(error)) => {
-                let is_its_host = matches!(error, ScriptError::Failed { .. });
+                let is_its_host = matches!(
+                    error,
+                    ScriptError::Failed {
+                        status: UNHEARD,
+                        ..
+                    }
+                );
                 let why = anyhow::Error::new(error).context(Unjoined {
                     drive: self.request.drive.clone(),
                     leader: worker.of.clone(),

@@ -141,6 +141,10 @@ async fn environment() -> anyhow::Result<PathBuf> {
         return Ok(site);
     }
     let half = site.with_extension("half");
+    if half.exists() {
+        // Of one that was cut off.
+        std::fs::remove_dir_all(&half)?;
+    }
     let python = std::env::var_os("XDRIVE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let mut pip = Command::new(python);
     // As the image of new drives has it.
@@ -177,7 +181,7 @@ async fn session(
         .args(["--", "sh", "-c", &script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(Stdio::inherit())
         .kill_on_drop(true)
         .spawn()?;
     let answer = tokio::task::spawn_blocking(move || answered(began));

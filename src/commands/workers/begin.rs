@@ -340,7 +340,7 @@ impl Shared {
         }
     }
 
-    /// Begins the worker of this number, on another host too if dockerd on the first does not come into the
+    /// Begins the worker of this number, on another host too if dockerd on the first hears of nobody in the
     /// network. Returns the exit code.
     async fn begin_twice(&self, number: u16) -> Result<u8, Failure> {
         let failure = match self.begin(number).await {
@@ -395,7 +395,7 @@ impl Shared {
             Some(why) => {
                 report.print(&format!("begins again: {why}"));
                 end(name, &self.cloud, self.visitor.clone()).await?;
-                self.begin(number).await
+                self.begin_twice(number).await
             }
         }
     }

@@ -53,7 +53,7 @@ pub(super) fn attach(
     alias(device)?;
     let folder = Folder::new(dir, instance);
     folder.supervised()?;
-    let _lock = lock(dir)?;
+    let lock = lock(dir)?;
     let disks = Disks::open(dir)?;
     let file = disks.existing(volume)?;
     let known = folder.plug(volume)?;
@@ -70,7 +70,7 @@ pub(super) fn attach(
     let device_of = match serving {
         Some(serving) => serving,
         None if lazy::is_lazy(&disks, volume) => {
-            lazy::attach(dir, &folder, program, volume)?;
+            lazy::attach(dir, &folder, program, volume, &lock)?;
             loops::serving(&file)?
         }
         None => loops::attach(&file)?,
@@ -144,6 +144,7 @@ pub(super) fn detach(dir: &Path, volume: &str, instance: &str) -> Result<(), Pla
         (Some(plugged), Err(PlaneError::Gone)) => plugged.detach_when_free()?,
         (Some(_), Err(error)) => return Err(error),
     }
+    traces::remove(volume);
     remove(&folder.attached().join(volume))
 }
 
@@ -213,7 +214,7 @@ pub(super) fn unplug_all(dir: &Path, folder: &Folder) -> Result<(), PlaneError> 
         {
             plugged.detach_when_free()?;
         }
-        traces::remove(&volume)?;
+        traces::remove(&volume);
         remove(&folder.attached().join(volume))?;
     }
     Ok(())

@@ -14,6 +14,7 @@ mod pace;
 mod serve;
 mod source;
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -53,14 +54,16 @@ pub(super) fn volume_of(name: &str) -> Option<&str> {
 }
 
 /// Makes a loop device of a volume whose blocks come late: `served_by` is the program that serves them, until the
-/// device is detached.
+/// device is detached. It has the `lock` of attachments, too, until the device is there: whoever cleans up after a
+/// killed caller waits for that.
 pub(super) fn attach(
     dir: &Path,
     folder: &Folder,
     served_by: &Path,
     volume: &str,
+    lock: &File,
 ) -> Result<(), PlaneError> {
-    let log = std::fs::File::options()
+    let log = File::options()
         .create(true)
         .append(true)
         .open(folder.log())
@@ -73,7 +76,7 @@ pub(super) fn attach(
         .arg(dir)
         .arg(volume)
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(lock.try_clone().context("sharing a lock")?)
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()

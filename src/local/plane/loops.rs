@@ -101,6 +101,8 @@ impl Loop {
 
     /// Has the device be as large as its file is now.
     pub(super) fn grow(&self) -> Result<(), PlaneError> {
+        // Kernels before 6.18 look at the size that they know of a file; to ask about the device has them look anew.
+        run("losetup", [self.device.as_os_str()])?;
         let arguments = ["--set-capacity".as_ref(), self.device.as_os_str()];
         run("losetup", arguments).map(drop)
     }

@@ -117,8 +117,9 @@ impl Pace {
         let due = free.max(now) + self.latency(block);
         self.passed = self.passed.max(now) + span_of(1, self.lazy.mib_a_second);
         let due = due.max(self.passed);
+        let due = filled.map_or(due, |filled| filled.min(due));
         self.places.push(Reverse(due));
-        filled.map_or(due, |filled| filled.min(due))
+        due
     }
 
     /// How long a block takes: one in a hundred as long as 99 do at most; the others lie evenly around the median.
@@ -144,7 +145,9 @@ fn span_of(blocks: u32, mib_a_second: u32) -> Duration {
 
 fn time_for(bytes: u64, mib_a_second: u32) -> Duration {
     let rate = u64::from(mib_a_second.max(1)) << 20;
-    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate)
+    let rest = u128::from(bytes % rate) * 1_000_000_000 / u128::from(rate);
+    Duration::from_secs(bytes / rate)
+        + Duration::from_nanos(u64::try_from(rest).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -244,6 +247,11 @@ mod tests {
         let mut pace = Pace::new(lazy(), Some(100), Speed::default(), &blocks);
         assert_eq!(pace.ask(0, ms(5)), (ms(5), true));
         assert_eq!(pace.ask(2, ms(8)), (ms(10), true));
+        // Also where there is much of it: 48.8 GiB.
+        let large = vec![Some(true); 100_000];
+        let mut pace_of_large = Pace::new(lazy(), Some(100), Speed::default(), &large);
+        let (due, _) = pace_of_large.ask(99_999, ms(499_999));
+        assert_eq!(due, ms(500_000));
         assert!(pace.overwrite(4));
         assert!(!pace.overwrite(4));
         assert_eq!(pace.ask(4, ms(9)), (ms(9), false));

@@ -58,6 +58,9 @@ pub(super) enum Report {
 /// Serves a volume of the EC2 in `dir` to a loop device, until that is detached.
 pub(crate) fn serve(dir: &Path, volume: &str) -> anyhow::Result<()> {
     let begun = begin(dir, volume);
+    // The lock of attachments, which a killed caller does not hold any more.
+    let nothing = File::open("/dev/null").context("opening /dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing).context("letting go of a lock")?;
     let report = match &begun {
         Ok(_) => Report::Ready,
         Err(error) => Report::Failed(format!("{error:#}")),
@@ -410,16 +413,18 @@ impl Filesystem for Volume {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        let file = &self.late.file;
-        let synced = if datasync {
-            file.sync_data()
-        } else {
-            file.sync_all()
-        };
-        match synced {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(&error)),
-        }
+        let late = Arc::clone(&self.late);
+        self.runtime.spawn_blocking(move || {
+            let synced = if datasync {
+                late.file.sync_data()
+            } else {
+                late.file.sync_all()
+            };
+            match synced {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(&error)),
+            }
+        });
     }
 
     fn fallocate(

@@ -274,7 +274,7 @@ fn a_worker_whose_host_does_not_come_into_the_network_is_begun_on_another_one() 
     let first = site.instance("demo.w1");
     // Its first host alone.
     let refuse = "until cd /var/lib/xdrive/scripts/* && [ -e swarm ]; do sleep 0.1; done 2>/dev/null; \
-                  printf 'echo no network >&2; exit 1' >refuses; mv refuses swarm";
+                  printf 'echo no network >&2; exit 94' >refuses; mv refuses swarm";
     let refused = || on(&site, &first, refuse).is_empty();
     eventually_within(SESSION, || first.clone(), refused);
     beginning
