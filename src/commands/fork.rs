@@ -42,7 +42,6 @@ pub struct Args {
 /// Forks. Returns the exit code.
 pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let paths = context.paths()?;
-    let reach = super::reach(args.reach, &paths)?;
     if args.now && args.drive.generation.is_some() {
         let error = anyhow!(
             "{} is a generation that is saved, and --now is what is not",
@@ -57,6 +56,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let open = |name| context.opening(super::whole(name), args.shared);
         let original = Drive::open(open(args.drive.name), cloud.clone()).await?;
         let found = if args.now {
+            let reach = super::reach(args.reach, &paths)?;
             find_now(original, super::visitor(&paths, reach)?).await?
         } else {
             saves::find(&original, args.drive.generation)?

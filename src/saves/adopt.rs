@@ -5,15 +5,13 @@
 
 use anyhow::anyhow;
 
-use super::copied::{copy, demand_new, report_copy};
-use crate::drive::kept::Kept;
+use super::copied::{copy, demand_new, most_a_month, report_copy};
 use crate::drive::superblock;
 use crate::drive::tags::{self, SnapshotKind, VolumeTags};
 use crate::drive::{CopyOrder, CopySource};
 use crate::ec2::{DRIVE, Ec2, Encryption, Snapshot, SnapshotState, Tags, Volume, VolumeState};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveName, SnapshotId};
-use crate::launch::cost::dollars;
 use crate::opener::{Drive, Ending};
 
 /// The result of a look into a snapshot.
@@ -116,12 +114,9 @@ async fn is_copied_whole(ec2: &Ec2, source: &CopySource) -> bool {
 /// Prints what the copy of `source`, which `is_whole` if that has no encryption, costs a month.
 async fn report_cost(drive: &Drive, source: &CopySource, is_whole: bool, copy: &SnapshotId) {
     let ec2 = &drive.cloud.ec2;
-    // A look that fails keeps only a price back.
-    let Ok(Some(snapshot)) = ec2.snapshot(copy).await else {
+    let Some(most) = most_a_month(ec2, copy).await else {
         return;
     };
-    let (_, most) = Kept::count(&[snapshot]).cost(ec2.storage_prices().await);
-    let most = dollars(most);
     let found = ec2.encryption(copy).await;
     let is_plain = matches!(found, Ok(Some(Encryption::None)));
     drive.report.note(&match source {

@@ -4,12 +4,14 @@ use anyhow::anyhow;
 
 use super::no_hosts::NoHosts;
 use crate::cloud::Cloud;
+use crate::drive::kept::Kept;
 use crate::drive::stuck::Why;
 use crate::drive::tags;
 use crate::drive::{CopyOrder, CopySource, Goal, Left, Outcome};
-use crate::ec2::{Snapshot, SnapshotState};
+use crate::ec2::{Ec2, Snapshot, SnapshotState};
 use crate::failure::{Exit, Failure, KEY};
 use crate::ids::{Generation, SnapshotId};
+use crate::launch::cost::dollars;
 use crate::opener::Drive;
 use crate::signals::End;
 
@@ -111,6 +113,13 @@ async fn explain_failed_copy(cloud: &Cloud, copy: &SnapshotId, failure: Failure)
         hint: hint.or_else(|| failure.hint.clone()),
         ..failure
     }
+}
+
+/// The most that a copy costs a month, in words; a look that fails keeps only that back.
+pub(super) async fn most_a_month(ec2: &Ec2, copy: &SnapshotId) -> Option<String> {
+    let snapshot = ec2.snapshot(copy).await.ok()??;
+    let (_, most) = Kept::count(&[snapshot]).cost(ec2.storage_prices().await);
+    Some(dollars(most))
 }
 
 /// Prints what the drive is a copy of, in what `place`, and how to go on.

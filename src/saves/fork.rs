@@ -2,16 +2,14 @@
 
 use anyhow::anyhow;
 
-use super::copied::{copy, demand_new, report_copy};
+use super::copied::{copy, demand_new, most_a_month, report_copy};
 use crate::cloud::Cloud;
-use crate::drive::kept::Kept;
 use crate::drive::reconcile::is_left;
 use crate::drive::tags::{self, SnapshotKind};
 use crate::drive::{CopyOrder, CopySource};
 use crate::ec2::{Snapshot, SnapshotState, Volume};
 use crate::failure::{Exit, Failure};
 use crate::ids::{DriveAt, DriveIn, Generation, SnapshotId};
-use crate::launch::cost::dollars;
 use crate::opener::{Drive, Ending, Listing, Opening, demand_fork};
 use crate::report::Report;
 
@@ -87,13 +85,9 @@ pub(crate) async fn fork(mut drive: Drive, found: Found) -> Result<u8, Failure> 
 
 /// Prints what a copy of the drive `of` as it is now costs a month.
 async fn report_cost(drive: &Drive, of: &str, copy: &SnapshotId) {
-    let ec2 = &drive.cloud.ec2;
-    // A look that fails keeps only a price back.
-    if let Ok(Some(snapshot)) = ec2.snapshot(copy).await {
-        let (_, most) = Kept::count(&[snapshot]).cost(ec2.storage_prices().await);
+    if let Some(most) = most_a_month(&drive.cloud.ec2, copy).await {
         drive.report.note(&format!(
-            "it costs what differs from the saves of {of}, at most {} a month",
-            dollars(most)
+            "it costs what differs from the saves of {of}, at most {most} a month"
         ));
     }
 }

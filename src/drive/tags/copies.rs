@@ -25,12 +25,7 @@ pub fn fork(
         op: format!("copy-of-{source}"),
         ..read_snapshot(of)?
     };
-    let mut tags = written(&own);
-    tags.extend(Settings::read(of).tags());
-    // Two drives cannot have it, and no other region has.
-    tags.remove(ADDRESS);
-    tags.insert(FORKED_FROM.to_owned(), from.to_string());
-    Ok((own, tags))
+    Ok(copied(own, of, from))
 }
 
 /// The tags of a snapshot of the volume `source` of the drive `from`, in use and with the tags `of`, with which
@@ -61,12 +56,17 @@ pub fn fork_now(
         name: from.clone(),
         generation: Some(own.generation),
     };
+    Ok(copied(own, of, &from))
+}
+
+/// The tags `own` of a copy of what has the tags `of`, as tags; with the settings of the drive `from`.
+fn copied(own: SnapshotTags, of: &Tags, from: &DriveAt) -> (SnapshotTags, Tags) {
     let mut tags = written(&own);
     tags.extend(Settings::read(of).tags());
-    // Two drives cannot have it.
+    // Two drives cannot have it, and no other region has.
     tags.remove(ADDRESS);
     tags.insert(FORKED_FROM.to_owned(), from.to_string());
-    Ok((own, tags))
+    (own, tags)
 }
 
 /// The tags of a copy of `source`, which is no drive's, but for those of all things of a drive. Its

@@ -15,18 +15,17 @@ mod serve;
 mod source;
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Stdio;
 
 use anyhow::{Context as _, anyhow};
+
 pub(crate) use serve::serve;
 pub use source::{Lazy, Source, Speed};
 
 use super::PlaneError;
 use super::copies::Disks;
 use super::folder::Folder;
-use super::program::{cannot_start, program};
+use super::program::start_apart;
 use serve::Report;
 
 /// Whether the blocks of a volume come late.
@@ -63,31 +62,9 @@ pub(super) fn attach(
     volume: &str,
     lock: &File,
 ) -> Result<(), PlaneError> {
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(folder.log())
-        .context("opening the supervisor's log")?;
-    // No child of this process, which may end before.
-    let mut child = program("setsid")
-        .arg("--fork")
-        .arg(served_by)
-        .args(["local", "serve-volume"])
-        .arg(dir)
-        .arg(volume)
-        .current_dir("/")
-        .stdin(lock.try_clone().context("sharing a lock")?)
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .map_err(|error| cannot_start("setsid", error))?;
-    let stdout = child.stdout.take().context("no stdout")?;
-    let mut line = String::new();
-    BufReader::new(stdout)
-        .read_line(&mut line)
-        .context("reading from what serves a volume")?;
-    // `setsid` itself ended when it had forked.
-    child.wait().context("waiting for setsid")?;
+    let words = ["serve-volume".as_ref(), dir.as_os_str(), volume.as_ref()];
+    let lock = lock.try_clone().context("sharing a lock")?;
+    let line = start_apart(served_by, &words, lock.into(), &folder.log())?;
     match serde_json::from_str(&line) {
         Ok(Report::Ready) => Ok(()),
         Ok(Report::Failed(text)) => Err(anyhow!("{text}").into()),

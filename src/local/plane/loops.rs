@@ -15,6 +15,16 @@ use super::program::run;
 /// How long the kernel may take to unmount a disk of an ended instance.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The options by which a free device serves a file. Past the host's page cache (the instance has its own), so that a
+/// copy of the file has exactly what the instance has written to its disk. Where the sectors of the host's disk are
+/// larger than an EBS volume's, which have 512 bytes, the kernel goes through the cache.
+pub(super) const OPTIONS: [&str; 4] = [
+    "--find",
+    "--nooverlap",
+    "--direct-io=on",
+    "--sector-size=512",
+];
+
 /// A loop device in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loop {
@@ -60,16 +70,7 @@ pub(super) fn attach(file: &Path) -> Result<Loop, PlaneError> {
     {
         // Two that look for a free device at once would find the same.
         let _lock = HostLock::Loops.lock()?;
-        // Past the host's page cache (the instance has its own), so that a copy of the file has
-        // exactly what the instance has written to its disk. Where the sectors of the host's disk are
-        // larger than an EBS volume's, which have 512 bytes, the kernel goes through the cache.
-        let arguments = [
-            "--find",
-            "--nooverlap",
-            "--direct-io=on",
-            "--sector-size=512",
-        ];
-        let arguments = arguments
+        let arguments = OPTIONS
             .iter()
             .map(std::ffi::OsStr::new)
             .chain([file.as_os_str()]);

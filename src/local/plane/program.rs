@@ -1,7 +1,8 @@
 //! The programs that the plane runs, and the check that all are installed.
 
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Write as _};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -47,6 +48,40 @@ pub(super) fn bound(name: &str) -> Result<Command, PlaneError> {
     let mut command = program("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(path);
     Ok(command)
+}
+
+/// Starts xdrive, `own`, anew with these words below `local`, as no child of this process, which may end before; its
+/// standard error goes to `log`. Returns its first line, which it writes once it is at work or cannot be.
+pub(super) fn start_apart(
+    own: &Path,
+    words: &[&OsStr],
+    stdin: Stdio,
+    log: &Path,
+) -> Result<String, PlaneError> {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(log)
+        .context("opening the supervisor's log")?;
+    let mut child = program("setsid")
+        .arg("--fork")
+        .arg(own)
+        .arg("local")
+        .args(words)
+        .current_dir("/")
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| cannot_start("setsid", error))?;
+    let stdout = child.stdout.take().context("no stdout")?;
+    let mut line = String::new();
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .context("reading from what was started")?;
+    // `setsid` itself ended when it had forked.
+    child.wait().context("waiting for setsid")?;
+    Ok(line)
 }
 
 /// The programs that the plane runs on any computer, each with its Debian package.

@@ -1,7 +1,5 @@
 //! Real machines and disks: namespaces, loop devices and files below the state directory.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,7 +12,7 @@ use super::folder::Folder;
 use super::kept::Kept;
 use super::order::Order;
 use super::process::Process;
-use super::program::{self, MKFS, cannot_start, program};
+use super::program::{self, MKFS, start_apart};
 use super::supervisor::Report;
 use super::{Firewall, Image, Machine, Plane, PlaneError, Source, Up};
 use super::{
@@ -52,33 +50,13 @@ impl RealPlane {
 
     /// Starts a supervisor that is no child of this process, and waits for its report.
     fn start_supervisor(&self, folder: &Folder, instance: &str) -> Result<Up, PlaneError> {
-        let log = fs::File::options()
-            .create(true)
-            .append(true)
-            .open(folder.log())
-            .context("opening the supervisor's log")?;
-        let mut child = program("setsid")
-            .arg("--fork")
-            .arg(&self.program)
-            .args(["local", "supervise"])
-            .args([&self.dir, &self.cache])
-            .arg(instance)
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .map_err(|error| cannot_start("setsid", error))?;
-        let stdout = child
-            .stdout
-            .take()
-            .context("the supervisor has no stdout")?;
-        let mut line = String::new();
-        BufReader::new(stdout)
-            .read_line(&mut line)
-            .context("reading from the supervisor")?;
-        // `setsid` itself ended when it had forked.
-        child.wait().context("waiting for setsid")?;
+        let words = [
+            "supervise".as_ref(),
+            self.dir.as_os_str(),
+            self.cache.as_os_str(),
+            instance.as_ref(),
+        ];
+        let line = start_apart(&self.program, &words, Stdio::null(), &folder.log())?;
         match serde_json::from_str(&line) {
             Ok(Report::Up(up)) => Ok(up),
             Ok(Report::Missing(text)) => Err(PlaneError::Missing(text)),

@@ -25,7 +25,7 @@ fn lazy(ms: u32) -> Lazy {
     }
 }
 
-/// A snapshot that has random bytes at its start and a file system behind them, and a machine.
+/// A machine, and a snapshot that has random bytes at its start and nothing behind them.
 fn site() -> (Site, Host, String) {
     let site = Site::machines();
     let host = site.launch();

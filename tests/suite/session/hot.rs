@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::site::{Running, SESSION, Site};
 use crate::local_instances::until;
-use crate::session::workers::joined::process;
+use crate::session::workers::joined::on;
 use harness::eventually_within;
 
 /// A file of 16 blocks that is like no other.
@@ -32,11 +32,7 @@ fn blocks(site: &Site) -> String {
 
 /// Runs a script on the host of the drive.
 fn on_host(site: &Site, script: &str) -> String {
-    let init = process(site, &site.instance("demo"), "init.json").to_string();
-    let mut command = Command::new("nsenter");
-    command.args(["-t", &init, "-a", "sh", "-c", script]);
-    let ran = command.output().unwrap();
-    String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned()
+    on(site, &site.instance("demo"), script)
 }
 
 /// A drive that has the file, and one session behind it.

@@ -110,8 +110,8 @@ impl Pace {
     fn fetch(&mut self, block: usize, rank: u32, now: Duration) -> Duration {
         // In order and without a pause, if that was bought.
         let filled = self.rate.map(|rate| span_of(rank + 1, rate));
-        if let Some(filled) = filled.filter(|filled| *filled <= now) {
-            return filled.max(now);
+        if filled.is_some_and(|filled| filled <= now) {
+            return now;
         }
         let Reverse(free) = self.places.pop().unwrap_or_default();
         let due = free.max(now) + self.latency(block);

@@ -29,6 +29,7 @@ use xdrive_ground::clock::Clock;
 use super::super::blocks::BLOCK;
 use super::super::copies::Disks;
 use super::super::host_lock::HostLock;
+use super::super::loops;
 use super::super::program::bound;
 use super::map::Map;
 use super::pace::Pace;
@@ -42,8 +43,7 @@ const WAITING: u16 = 1024;
 /// Mounts the file system where nobody else sees it, and has a loop device serve its file. Standard input is the
 /// kernel's device for it.
 const ATTACH: &str = "mount --internal-only -t fuse -o fd=0,rootmode=40000,user_id=0,group_id=0 xdrive \"$1\" && \
-                      echo mounted && \
-                      exec losetup --find --nooverlap --direct-io=on --sector-size=512 \"$1$2\"";
+                      echo mounted && file=\"$1$2\" && shift 2 && exec losetup \"$@\" \"$file\"";
 
 /// The first and only line on the stdout of the process that serves a volume.
 #[derive(Debug, Serialize, Deserialize)]
@@ -136,6 +136,7 @@ fn attach(volume: Volume, place: &Path, path: &Path) -> anyhow::Result<fuser::Ba
         ])
         .arg(place)
         .arg(path)
+        .args(loops::OPTIONS)
         .stdin(Stdio::from(device.try_clone()?))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -57,7 +57,8 @@ pub(in crate::session) fn process(site: &Site, instance: &str, file: &str) -> i3
     record["pid"].as_i64().unwrap().try_into().unwrap()
 }
 
-fn on(site: &Site, instance: &str, script: &str) -> String {
+/// The output of a script on an instance.
+pub(in crate::session) fn on(site: &Site, instance: &str, script: &str) -> String {
     let mut command = Command::new("nsenter");
     let init = process(site, instance, "init.json").to_string();
     command.args(["-t", &init, "-a", "sh", "-c", script]);
