@@ -391,7 +391,7 @@ async fn targets(cloud: &Cloud, owner: &str) -> DryRunTargets {
             ])
             .collect(),
         instance: instances.into_iter().next(),
-        volume: volumes.into_iter().next().map(|volume| volume.id),
+        volume: volumes.into_iter().next(),
         device: DEVICE.to_owned(),
         snapshot: completed.map(|snapshot| snapshot.id),
         group: groups.into_iter().next().map(|group| group.id),

@@ -16,6 +16,7 @@ mod finding;
 mod former;
 mod host;
 mod interruption;
+mod touch;
 
 use std::path::PathBuf;
 
@@ -67,6 +68,13 @@ pub struct Args {
     #[arg(long)]
     pub gpu: bool,
 
+    /// Also measure how late a restored volume's blocks come.
+    ///
+    /// By two hosts, one after the other: the first leaves 512 MiB on a drive, to which they come
+    /// from its snapshot at the second.
+    #[arg(long)]
+    pub first_touch: bool,
+
     /// Also ask Session Manager, with this instance profile.
     ///
     /// It needs `AmazonSSMManagedInstanceCore`.
@@ -117,6 +125,8 @@ struct Order {
     pub budget: Price,
     /// Whether a type with a GPU is launched too.
     pub gpu: bool,
+    /// Whether it is measured how late a volume's blocks come.
+    pub first_touch: bool,
     /// Whether hosts are launched at a custom endpoint, which may have none.
     pub hosts: bool,
     /// The instance profile of the hosts that Session Manager connects to.
@@ -152,6 +162,7 @@ fn order(typed: Args, paths: &Paths) -> Result<Order, Failure> {
     Ok(Order {
         budget: typed.budget,
         gpu: typed.gpu,
+        first_touch: typed.first_touch,
         hosts: typed.hosts,
         session_manager: typed.session_manager.map(|it| it.0),
         fis_role: typed.fis_role,

@@ -18,8 +18,10 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use super::blocks;
 use super::change::tagged;
 use super::group::permission;
-use super::{Cidr, Ec2, Error, Instance, Kind, LaunchOrder, Market, Rule, RuleSource, Tags, Zone};
-use crate::ids::{GroupId, SnapshotId, VolumeId};
+use super::{
+    Cidr, Ec2, Error, Instance, Kind, LaunchOrder, Market, Rule, RuleSource, Tags, Volume, Zone,
+};
+use crate::ids::{GroupId, SnapshotId};
 
 /// The result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,13 +48,23 @@ pub struct DryRunTargets {
     /// An instance of xdrive's.
     pub instance: Option<Instance>,
     /// A volume.
-    pub volume: Option<VolumeId>,
+    pub volume: Option<Volume>,
     /// The device name under which it would be attached.
     pub device: String,
     /// A snapshot.
     pub snapshot: Option<SnapshotId>,
     /// A security group.
     pub group: Option<GroupId>,
+}
+
+/// The reason of a call that has no `DryRun`.
+const CANNOT: &str = "it cannot be tried";
+
+/// The result of a request of the call of that name, as a dry run.
+macro_rules! tried {
+    ($call:expr, $request:expr) => {
+        Some(outcome($call, $request.dry_run(true).send().await))
+    };
 }
 
 impl Ec2 {
@@ -86,23 +98,19 @@ impl Ec2 {
             .instance
             .as_ref()
             .map(|instance| instance.id.as_str());
-        let volume = targets.volume.as_ref().map(VolumeId::as_str);
+        let volume = targets.volume.as_ref().map(|volume| volume.id.as_str());
         let snapshot = targets.snapshot.as_ref().map(SnapshotId::as_str);
         let group = targets.group.as_ref().map(GroupId::as_str);
         let tags = || tagged(ResourceType::Snapshot, &targets.tags);
-        macro_rules! tried {
-            ($request:expr) => {
-                Some(outcome(call, $request.dry_run(true).send().await))
-            };
-        }
         match call {
             "AttachVolume" => {
                 let request = ec2.attach_volume().volume_id(volume?).instance_id(host?);
-                tried!(request.device(&targets.device))
+                tried!(call, request.device(&targets.device))
             }
             "CopySnapshot" => {
                 let request = ec2.copy_snapshot().source_snapshot_id(snapshot?);
                 tried!(
+                    call,
                     request
                         .source_region(self.region())
                         .tag_specifications(tags())
@@ -110,27 +118,31 @@ impl Ec2 {
             }
             "CreateSnapshot" => {
                 let request = ec2.create_snapshot().volume_id(volume?);
-                tried!(request.tag_specifications(tags()))
+                tried!(call, request.tag_specifications(tags()))
             }
             "AuthorizeSecurityGroupIngress" => {
                 let request = ec2.authorize_security_group_ingress().group_id(group?);
-                tried!(request.ip_permissions(permission(&nobody(), None)))
+                tried!(call, request.ip_permissions(permission(&nobody(), None)))
             }
             "RevokeSecurityGroupIngress" => {
                 let request = ec2.revoke_security_group_ingress().group_id(group?);
-                tried!(request.ip_permissions(permission(&nobody(), None)))
+                tried!(call, request.ip_permissions(permission(&nobody(), None)))
             }
             "UpdateSecurityGroupRuleDescriptionsIngress" => {
                 let request = ec2.update_security_group_rule_descriptions_ingress();
                 let rule = permission(&nobody(), Some("a dry run"));
-                tried!(request.group_id(group?).ip_permissions(rule))
+                tried!(call, request.group_id(group?).ip_permissions(rule))
             }
             "CreateSecurityGroup" => {
                 let tags = tagged(ResourceType::SecurityGroup, &targets.tags);
                 let request = ec2.create_security_group().group_name("xdrive-try");
-                tried!(request.description("a dry run").tag_specifications(tags))
+                tried!(
+                    call,
+                    request.description("a dry run").tag_specifications(tags)
+                )
             }
             "CreateTags" => tried!(
+                call,
                 ec2.create_tags().resources(volume.or(snapshot)?).tags(
                     aws_sdk_ec2::types::Tag::builder()
                         .key("xdrive:try")
@@ -143,32 +155,32 @@ impl Ec2 {
                     .create_volume()
                     .availability_zone(&targets.zone.as_ref()?.0);
                 let tags = tagged(ResourceType::Volume, &targets.tags);
-                tried!(request.size(1).encrypted(true).tag_specifications(tags))
+                tried!(
+                    call,
+                    request.size(1).encrypted(true).tag_specifications(tags)
+                )
             }
-            "DeleteSecurityGroup" => tried!(ec2.delete_security_group().group_id(group?)),
-            "DeleteSnapshot" => tried!(ec2.delete_snapshot().snapshot_id(snapshot?)),
-            "DeleteVolume" => tried!(ec2.delete_volume().volume_id(volume?)),
-            "DescribeImages" => tried!(ec2.describe_images().owners("self")),
-            "DescribeInstanceStatus" => tried!(ec2.describe_instance_status()),
-            "DescribeInstanceTypes" => tried!(ec2.describe_instance_types()),
-            "DescribeInstances" => tried!(ec2.describe_instances()),
-            "DescribeRouteTables" => tried!(ec2.describe_route_tables()),
-            "DescribeSecurityGroups" => tried!(ec2.describe_security_groups()),
-            "DescribeSnapshots" => tried!(ec2.describe_snapshots().owner_ids("self")),
-            "DescribeSpotInstanceRequests" => tried!(ec2.describe_spot_instance_requests()),
-            "DescribeSpotPriceHistory" => tried!(ec2.describe_spot_price_history()),
-            "DescribeSubnets" => tried!(ec2.describe_subnets()),
-            "DescribeVolumes" => tried!(ec2.describe_volumes()),
-            "DescribeVpcs" => tried!(ec2.describe_vpcs()),
+            "DeleteSecurityGroup" => tried!(call, ec2.delete_security_group().group_id(group?)),
+            "DeleteSnapshot" => tried!(call, ec2.delete_snapshot().snapshot_id(snapshot?)),
+            "DeleteVolume" => tried!(call, ec2.delete_volume().volume_id(volume?)),
+            _ if call.starts_with("Describe") => self.try_describing(call).await,
             "DetachVolume" => {
-                tried!(ec2.detach_volume().volume_id(volume?).instance_id(host?))
+                tried!(
+                    call,
+                    ec2.detach_volume().volume_id(volume?).instance_id(host?)
+                )
             }
-            "GetConsoleOutput" => tried!(ec2.get_console_output().instance_id(host?)),
+            "GetConsoleOutput" => tried!(call, ec2.get_console_output().instance_id(host?)),
             "ModifyInstanceAttribute" => {
-                tried!(ec2.modify_instance_attribute().instance_id(host?))
+                tried!(call, ec2.modify_instance_attribute().instance_id(host?))
             }
-            "RunInstances" => tried!(self.launch_request(&launch(targets))),
-            "TerminateInstances" => tried!(ec2.terminate_instances().instance_ids(host?)),
+            "ModifyVolume" => {
+                // To the size that it has.
+                let size = i32::try_from(targets.volume.as_ref()?.size).ok()?;
+                tried!(call, ec2.modify_volume().volume_id(volume?).size(size))
+            }
+            "RunInstances" => tried!(call, self.launch_request(&launch(targets))),
+            "TerminateInstances" => tried!(call, ec2.terminate_instances().instance_ids(host?)),
             "GetSnapshotBlock" | "ListChangedBlocks" | "ListSnapshotBlocks" => {
                 Some(self.try_reading(call, targets.snapshot.as_ref()?).await)
             }
@@ -176,7 +188,28 @@ impl Ec2 {
                 "it cannot be tried without letting a key in; a second laptop needs it to join"
                     .to_owned(),
             )),
-            _ => Some(DryRun::Unknown("it cannot be tried".to_owned())),
+            _ => Some(DryRun::Unknown(CANNOT.to_owned())),
+        }
+    }
+
+    /// Tries a call that only lists.
+    async fn try_describing(&self, call: &'static str) -> Option<DryRun> {
+        let ec2 = &self.once;
+        match call {
+            "DescribeImages" => tried!(call, ec2.describe_images().owners("self")),
+            "DescribeInstanceStatus" => tried!(call, ec2.describe_instance_status()),
+            "DescribeInstanceTypes" => tried!(call, ec2.describe_instance_types()),
+            "DescribeInstances" => tried!(call, ec2.describe_instances()),
+            "DescribeRouteTables" => tried!(call, ec2.describe_route_tables()),
+            "DescribeSecurityGroups" => tried!(call, ec2.describe_security_groups()),
+            "DescribeSnapshots" => tried!(call, ec2.describe_snapshots().owner_ids("self")),
+            "DescribeSpotInstanceRequests" => tried!(call, ec2.describe_spot_instance_requests()),
+            "DescribeSpotPriceHistory" => tried!(call, ec2.describe_spot_price_history()),
+            "DescribeSubnets" => tried!(call, ec2.describe_subnets()),
+            "DescribeVolumes" => tried!(call, ec2.describe_volumes()),
+            "DescribeVolumesModifications" => tried!(call, ec2.describe_volumes_modifications()),
+            "DescribeVpcs" => tried!(call, ec2.describe_vpcs()),
+            _ => Some(DryRun::Unknown(CANNOT.to_owned())),
         }
     }
 

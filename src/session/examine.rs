@@ -6,23 +6,27 @@ use std::time::Duration;
 
 use crate::ssh::Ssh;
 
-/// How long the script may take: it only reads, but a host that is still booting is slow, and a
-/// round trip may take 300 ms.
+/// How long the script may take: a host that is still booting is slow, a round trip may take 300 ms, and what
+/// `shell/first_touch.py` reads may come with some MiB a second.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// A script to run as root on the host, and its output once it ran. Clones share the output.
 #[derive(Debug, Clone)]
 pub struct Examination {
+    interpreter: &'static str,
     script: &'static str,
     answer: Rc<RefCell<Option<Result<String, String>>>>,
 }
 
 impl Examination {
-    /// An examination by `script`, which only reads.
+    /// An examination by `script`, on the standard input of the command `interpreter`.
     #[must_use]
-    pub fn new(script: &'static str) -> Self {
-        let answer = Rc::default();
-        Self { script, answer }
+    pub fn new(interpreter: &'static str, script: &'static str) -> Self {
+        Self {
+            interpreter,
+            script,
+            answer: Rc::default(),
+        }
     }
 
     /// The script's output, or why there is none; `None` before a host was ready for it.
@@ -33,7 +37,7 @@ impl Examination {
 
     /// Runs the script on the host of `ssh`, and keeps its output.
     pub(super) async fn run(&self, ssh: &Ssh) {
-        let ran = tokio::time::timeout(LIMIT, ssh.run("sh -s", self.script.as_bytes()));
+        let ran = tokio::time::timeout(LIMIT, ssh.run(self.interpreter, self.script.as_bytes()));
         let answer = match ran.await {
             Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             Ok(Err(error)) => Err(error.to_string()),

@@ -30,10 +30,21 @@ def completed():
         time.sleep(0.05)
 
 
+def is_modified():
+    try:
+        return bool(ec2.describe_volumes_modifications(VolumeIds=[volume])["VolumesModifications"])
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == "InvalidVolumeModification.NotFound", error
+        return False
+
+
 made = ec2.create_volume(AvailabilityZone="us-east-1a", Size=8, VolumeType="gp3")
 volume = made["VolumeId"]
 ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig={"Delay": 1})
 print("made", shape())
+
+refused("a dry run", VolumeId=volume, Size=8, DryRun=True)
+print("then", shape(), is_modified())
 
 asked = ec2.modify_volume(VolumeId=volume, Size=16)["VolumeModification"]
 print("asked", asked["VolumeId"] == volume, asked["OriginalSize"], asked["TargetSize"])

@@ -40,9 +40,10 @@ impl Budget {
         an_hour * LONGEST.as_secs_f64() / 3600.0 + BESIDE
     }
 
-    /// Why the budget does not allow such a host, if so.
-    pub(super) fn refuses(&self, an_hour: f64) -> Option<String> {
-        let (worst, left) = (Self::worst(an_hour), self.total - self.spent);
+    /// Why the budget does not allow so many such hosts, if so.
+    pub(super) fn refuses(&self, an_hour: f64, hosts: u32) -> Option<String> {
+        let worst = Self::worst(an_hour) * f64::from(hosts);
+        let left = self.total - self.spent;
         (worst > left).then(|| {
             format!("it may cost ${worst:.3}, and ${left:.3} are left of the budget: --budget")
         })
@@ -66,11 +67,12 @@ mod tests {
     #[test]
     fn nothing_is_begun_that_could_cost_more_than_is_left() {
         let mut budget = Budget::new("0.10".parse().unwrap());
-        assert_eq!(budget.refuses(0.05), None);
-        assert!(budget.refuses(0.2).unwrap().contains("$0.100 are left"));
+        assert_eq!(budget.refuses(0.05, 1), None);
+        assert!(budget.refuses(0.05, 2).is_some());
+        assert!(budget.refuses(0.2, 1).unwrap().contains("$0.100 are left"));
         let cost = budget.spend(0.05, Duration::from_mins(55));
         assert!(cost <= Budget::worst(0.05), "{cost}");
-        assert!(budget.refuses(0.05).is_some());
-        assert!(budget.refuses(0.01).is_none());
+        assert!(budget.refuses(0.05, 1).is_some());
+        assert!(budget.refuses(0.01, 1).is_none());
     }
 }

@@ -8,7 +8,7 @@ use crate::cloud::Place;
 /// The script that is run on the host.
 pub(super) const SCRIPT: &str = include_str!("../../../shell/selftest");
 
-/// Facts by name, as `shell/selftest` prints them.
+/// Facts by name, as `shell/selftest` and `shell/first_touch.py` print them.
 #[derive(Debug, Default)]
 pub(super) struct Facts(BTreeMap<String, String>);
 
@@ -22,7 +22,13 @@ impl Facts {
         facts.contains_key("end").then_some(Self(facts))
     }
 
-    fn get(&self, name: &str) -> &str {
+    /// Why a script failed, if it did.
+    pub(super) fn failed(&self) -> Option<&str> {
+        Some(self.get("failed")).filter(|why| !why.is_empty())
+    }
+
+    /// The value of a fact; empty without it.
+    pub(super) fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 use super::super::whole;
 use super::Run;
 use super::account::add;
+use super::budget::Budget;
 use super::facts::{Facts, SCRIPT};
 use super::finding::Finding;
 use super::interruption;
 use super::interruption::Injected;
+use super::touch;
 use crate::cloud::{NATIVE, Place};
 use crate::config::launch::{ArchChoice, Fallback, LaunchOptions};
 use crate::config::quantity::Lease;
@@ -39,8 +41,12 @@ enum What {
     Arm64,
     Gpu,
     SessionManager,
+    FirstTouch,
     Interruption,
 }
+
+/// The output of a script, or why there is none; none before its host was ready.
+type Answer = Option<Result<String, String>>;
 
 /// The names of the usual host's lines, for when it cannot be launched.
 const USUAL: [&str; 9] = [
@@ -56,11 +62,12 @@ const USUAL: [&str; 9] = [
 ];
 
 impl What {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Usual,
         Self::Arm64,
         Self::Gpu,
         Self::SessionManager,
+        Self::FirstTouch,
         Self::Interruption,
     ];
 
@@ -70,6 +77,7 @@ impl What {
             Self::Arm64 => "arm64",
             Self::Gpu => "GPU",
             Self::SessionManager => "Session Manager",
+            Self::FirstTouch => touch::NAME,
             Self::Interruption => interruption::NAME,
         }
     }
@@ -81,7 +89,19 @@ impl What {
             Self::Arm64 => "arm64",
             Self::Gpu => "gpu",
             Self::SessionManager => "ssm",
+            Self::FirstTouch => "touch",
             Self::Interruption => "taken",
+        }
+    }
+
+    /// The interpreter and the script that are run on each of its hosts, one after the other.
+    fn scripts(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::FirstTouch => &[
+                ("python3 -I -S - write", touch::SCRIPT),
+                ("python3 -I -S - read", touch::SCRIPT),
+            ],
+            _ => &[("sh -s", SCRIPT)],
         }
     }
 
@@ -123,6 +143,9 @@ impl What {
             }
             (Ok(()), Self::Gpu) if is_folder => Some("the local EC2 has no GPUs"),
             (Ok(()), Self::Gpu) if !run.order.gpu => Some("--gpu asks it, at a GPU's price"),
+            (Ok(()), Self::FirstTouch) if !run.order.first_touch => {
+                Some("--first-touch asks it, at the price of two hosts")
+            }
             (Ok(()), Self::SessionManager) if is_folder => {
                 Some("the local EC2 has no Session Manager")
             }
@@ -181,18 +204,8 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     if run.is_interrupted() {
         return not_asked(run, what, "interrupted before it was begun");
     }
-    let examination = Examination::new(SCRIPT);
-    let request = Request {
-        examination: Some(examination.clone()),
-        ..request
-    };
     let began = run.cloud.clock.boot();
-    let session = session::connect(request, run.cloud.clone(), run.key.clone());
-    let (ended, injected) = if what == What::Interruption {
-        interruption::during(run, owner, &drive, &examination, session).await
-    } else {
-        (session.await, Injected::Nothing)
-    };
+    let (ended, injected, answer) = examine(run, owner, what, &drive, &request).await;
     // The drive is discarded whatever the result is.
     let visitor = Visitor {
         key: run.key.clone(),
@@ -208,12 +221,15 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     let discarded = discarded.map(|ended| ended.left);
     let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted();
-    match (&ended, examination.answer()) {
+    match (&ended, answer) {
         (Ok(_) | Err(_), None) if is_interrupted => {
             not_asked(run, what, "interrupted before its host was ready");
         }
         (Ok(code), Some(_)) if what == What::Interruption && run.is_code_of_interruption(*code) => {
             not_asked(run, what, "interrupted before EC2 took its instance back");
+        }
+        (_, Some(_)) if what == What::FirstTouch && is_interrupted => {
+            not_asked(run, what, "interrupted before it was measured");
         }
         (Err(failure), None) => fail(run, what, failure, Some(cost)),
         (Ok(code), None) => {
@@ -249,6 +265,41 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     }
 }
 
+/// Examines its hosts, each by a session: how the last one ended, and what it answered. After one that did not
+/// end well, or did not answer, there is no other.
+async fn examine(
+    run: &mut Run<'_>,
+    owner: &str,
+    what: What,
+    drive: &DriveName,
+    request: &Request,
+) -> (Result<u8, Failure>, Injected, Answer) {
+    let mut last = (Ok(0), Injected::Nothing, None);
+    for (interpreter, script) in what.scripts() {
+        let examination = Examination::new(interpreter, script);
+        let request = Request {
+            examination: Some(examination.clone()),
+            ..request.clone()
+        };
+        let session = session::connect(request, run.cloud.clone(), run.key.clone());
+        let (ended, injected) = if what == What::Interruption {
+            interruption::during(run, owner, drive, &examination, session).await
+        } else {
+            (session.await, Injected::Nothing)
+        };
+        let answer = examination.answer();
+        let facts = answer
+            .as_ref()
+            .and_then(|answer| Facts::read(answer.as_ref().ok()?));
+        let is_well = matches!(ended, Ok(0)) && facts.is_some_and(|facts| facts.failed().is_none());
+        last = (ended, injected, answer);
+        if !is_well || run.is_interrupted() {
+            break;
+        }
+    }
+    last
+}
+
 /// The drive, its session's request, and the bid for an hour of its instance; or why it is not
 /// begun.
 async fn prepare(
@@ -262,8 +313,16 @@ async fn prepare(
         )));
     };
     let bid = lowest.dollars() * BID;
-    if let Some(why) = run.budget.refuses(bid) {
+    let hosts = u32::try_from(what.scripts().len()).unwrap_or(u32::MAX);
+    if let Some(why) = run.budget.refuses(bid, hosts) {
         return Ok(Err(why));
+    }
+    if what == What::FirstTouch {
+        let worst = Budget::worst(bid) * f64::from(hosts);
+        run.report.print(&format!(
+            "{}: {hosts} hosts, one after the other, for ${worst:.3} at most",
+            touch::NAME
+        ));
     }
     let price: Price = format!("{bid:.6}").parse().map_err(anyhow::Error::new)?;
     let mut options = Options {
@@ -302,6 +361,11 @@ async fn prepare(
                 .parse()
                 .map_err(|error| anyhow::anyhow!("{error}"))?,
         );
+    }
+    if what == What::FirstTouch {
+        // What it measures, nobody may have fetched.
+        options.launch.speed.warm = None;
+        options.config.hot = Some(false);
     }
     let command = match what {
         // An experiment takes its time to begin.
@@ -367,6 +431,13 @@ fn judge(
         }
         What::Gpu => add(run, facts.gpus().cost(cost)),
         What::Arm64 | What::SessionManager => add(run, facts.machine(what.name()).cost(cost)),
+        What::FirstTouch => {
+            let line = match ended {
+                Ok(0) => touch::line(facts),
+                ended => saved(touch::NAME, ended),
+            };
+            add(run, line.cost(cost));
+        }
         What::Interruption => {
             let line = interruption::line(ended, injected);
             add(run, line.cost(cost));

@@ -1,9 +1,10 @@
 //! `xdrive doctor` on the EC2 in a folder.
 
+use xdrive::ec2::{Modified, Speed};
 use xdrive::local::Fault;
 
 use super::failures::Account;
-use super::simulated::{count, paper, plant, traced, with_snapshot};
+use super::simulated::{count, in_the_cloud, paper, plant, traced, with_snapshot, with_volume};
 
 #[test]
 fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_reading() {
@@ -42,6 +43,23 @@ fn doctor_asks_who_calls_once_and_tries_the_rights_that_have_no_dry_run_by_readi
     let colored = site.run(&["--color", "always", "doctor"]);
     let hint = "\u{1b}[1;36mhint:\u{1b}[0m xdrive --local policy";
     colored.is(77).prints(hint);
+}
+
+#[test]
+fn whether_volumes_may_be_changed_is_tried_and_changes_none() {
+    let site = paper();
+    let volume = with_volume(&site, "us-east-1a", &[]);
+    let ended = traced(&site, &["doctor"]).unfolded();
+    let rights = allowed(&ended.is(0).stdout).to_owned();
+    for call in ["DescribeVolumesModifications", "ModifyVolume"] {
+        assert!(rights.contains(call), "{rights}");
+    }
+    let changed = in_the_cloud(&site, async |ec2| {
+        ec2.volume_modification(&volume, None, Speed::default())
+            .await
+            .unwrap()
+    });
+    assert_eq!(changed, Modified::Not);
 }
 
 #[test]

@@ -69,12 +69,27 @@ fn it_passes_on_the_local_ec2_and_leaves_nothing() {
         assert_eq!(result(&report, name), "ok", "{name}: {report:#}");
     }
     assert_eq!(result(&report, "interruption"), "ok", "{report:#}");
-    for name in ["encryption", "Session Manager", "GPU"] {
+    for name in ["encryption", "Session Manager", "GPU", "first touch"] {
         assert_eq!(result(&report, name), "not-asked", "{report:#}");
     }
     let spent = report["spent_dollars"].as_f64().unwrap();
     assert!(spent > 0.0 && spent < 0.5, "{report:#}");
     assert_eq!(report["left"], Value::Array(Vec::new()));
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn the_first_touch_is_measured_on_what_came_back_from_its_snapshot() {
+    let site = Site::with_settings("[volumes]\nlazy = true\nmedian-ms = 20\np99-ms = 40\n");
+    let ended = selftest(&site, &["--first-touch"]);
+    ended
+        .is(0)
+        .prints("ok         first touch         4 KiB of a block of 512 KiB after ")
+        .reports("first touch: 2 hosts, one after the other, for $")
+        .reports("nothing is left that is billed");
+    let report = report(&site);
+    assert_eq!(result(&report, "first touch"), "ok", "{report:#}");
     is_bare(&site);
 }
 

@@ -36,6 +36,32 @@ fn it_passes_on_the_second_tree_too() {
 
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn where_nothing_is_late_the_first_touch_says_so() {
+    let site = Site::new();
+    // What hosts fetch first, or buy, would be measured with it.
+    site.configure("hot = true\nwarm = 300\n");
+    let ended = selftest(&site, &["--first-touch"]);
+    ended
+        .is(0)
+        .prints("ok         first touch         nothing was late: 4 KiB of a block");
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn two_hosts_are_not_begun_for_the_price_of_one() {
+    let site = Site::new();
+    let ended = selftest(&site, &["--first-touch", "--budget", "0.09"]);
+    ended
+        .is(0)
+        .prints("not asked  first touch         it may cost $");
+    let report = report(&site);
+    assert_eq!(result(&report, "interruption"), "ok", "{report:#}");
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn it_passes_on_the_free_plan_with_what_the_free_tier_has() {
     let site = Site::with_settings("plan = \"free\"\n");
     let ended = selftest(&site, &[]);
