@@ -30,7 +30,8 @@ async fn a_drive_that_a_power_off_unmounted_is_closed_once_nobody_has_it_elsewhe
     machine
         .sh("setsid unshare --mount --propagation private \
              sh -c 'while sleep 0.1; do date > /v1/work/late; done' > /dev/null 2>&1 < /dev/null & \
-             until [ -e /v1/work/late ]; do sleep 0.02; done; umount /v1")
+             until [ -e /v1/work/late ]; do sleep 0.02; done; \
+             systemctl stop docker.socket docker.service; umount /v1")
         .await;
     let closed = machine.host.close("test").await.unwrap();
     assert!(closed.unmounted);
