@@ -2,10 +2,13 @@
 
     first_touch.py write | read
 
-`write` leaves a file on the drive. `read`, on the host to which the drive came back from its snapshot, touches
-the blocks of that file past every cache, at random and each for the first time, and prints a line `NAME=VALUE`
-each: milliseconds of one read after the other, and MiB of blocks a second of many at once. What fails is one line,
-`failed=WHY`.
+`write` leaves a file on the drive, and prints `wrote=yes`. `read`, on the host to which the drive came back from
+its snapshot, reads the blocks of that file past the host's own caches, at random and each for the first time. A
+line `NAME=VALUE` each: of `alone` blocks, one after the other, how many were late (`late`), and after how many
+milliseconds the first page of those came (`first_ms`, of all the slowest is `slowest_ms`), the last page of every
+other one right behind it (`rest_ms`) and of the others once all had been touched (`later_ms`), and a page that is
+there (`there_ms`). Of many at once, how many MiB of blocks a second were touched by a page of each, were fetched
+whole, and came once they were there. What fails is one line, `failed=WHY`.
 """
 
 import fcntl
@@ -25,6 +28,7 @@ SIZE = 512 << 20
 BLOCK = 512 << 10  # of a snapshot (EBS user guide, *How Amazon EBS snapshots work*)
 PAGE = 4096
 ALONE = 64  # blocks that are read one after the other
+LATE = 5  # a block that comes so many milliseconds later than one that is there is late
 MANY = 256  # blocks that are read at once
 DEPTH = 32  # so many, as hot.py does
 FIEMAP = 0xC020660B  # ioctl_fiemap(2)
@@ -53,6 +57,7 @@ def write():
             file.write(os.urandom(1 << 20))
         file.flush()
         os.fsync(file.fileno())
+    print("wrote=yes")
 
 
 def read():
@@ -63,19 +68,42 @@ def read():
         raise Failed(f"only {len(blocks)} blocks are the file's own")
     random.shuffle(blocks)
     alone, touched, fetched = blocks[:ALONE], blocks[ALONE:][:MANY], blocks[ALONE + MANY :][:MANY]
+    one_by_one(volume, alone)
+    many_at_once(volume, touched, fetched)
+
+
+def one_by_one(volume, blocks):
     end = BLOCK - PAGE
-    first, rest, there = ([timed(volume, block * BLOCK + at) for block in alone] for at in [0, end, end])
-    say("first_ms", statistics.median(first))
-    say("slowest_ms", max(first))
-    say("rest_ms", statistics.median(rest))
-    say("there_ms", statistics.median(there))
-    say("touched_mib_s", together(volume, touched, PAGE))
-    say("fetched_mib_s", together(volume, fetched, BLOCK))
-    say("there_mib_s", together(volume, fetched, BLOCK))
+    first, rest = {}, {}
+    for place, block in enumerate(blocks):
+        first[block] = timed(volume, block * BLOCK)
+        if place % 2 == 0:
+            rest[block] = timed(volume, block * BLOCK + end)
+    later = {block: timed(volume, block * BLOCK + end) for block in blocks if block not in rest}
+    there = statistics.median(timed(volume, block * BLOCK + end) for block in blocks)
+    late = [block for block in blocks if first[block] >= there + LATE]
+    say("alone", len(blocks))
+    say("late", len(late))
+    say("slowest_ms", max(first.values()))
+    say("there_ms", there)
+    for name, times in [("first_ms", first), ("rest_ms", rest), ("later_ms", later)]:
+        known = [times[block] for block in late if block in times]
+        if known:
+            say(name, statistics.median(known))
+
+
+def many_at_once(volume, touched, fetched):
+    say("touched_mib_s", rate(touched, together(volume, touched, 0, PAGE)))
+    say("fetched_mib_s", rate(fetched, together(volume, fetched, 0, BLOCK)))
+    say("there_mib_s", rate(fetched, together(volume, fetched, 0, BLOCK)))
+
+
+def rate(blocks, seconds):
+    return len(blocks) * BLOCK / (1 << 20) / seconds
 
 
 def say(name, value):
-    print(f"{name}={value:.3f}")
+    print(f"{name}={value:.3f}", flush=True)
 
 
 def whole_blocks():
@@ -97,8 +125,8 @@ def timed(volume, offset):
         return (time.monotonic() - begun) * 1000
 
 
-def together(volume, blocks, size):
-    """Reads so much of each block, many at once: how many MiB of blocks a second that is."""
+def together(volume, blocks, at, size):
+    """Reads so much of each block, from there on and many at once: how many seconds that takes."""
     waiting, failed = queue.SimpleQueue(), []
     for block in blocks:
         waiting.put(block)
@@ -107,7 +135,7 @@ def together(volume, blocks, size):
         with mmap.mmap(-1, size) as memory:
             try:
                 while True:
-                    os.preadv(volume, [memory], waiting.get_nowait() * BLOCK)
+                    os.preadv(volume, [memory], waiting.get_nowait() * BLOCK + at)
             except queue.Empty:
                 return
             except OSError as error:
@@ -121,7 +149,7 @@ def together(volume, blocks, size):
         thread.join()
     if failed:
         raise failed[0]
-    return len(blocks) * BLOCK / (1 << 20) / (time.monotonic() - begun)
+    return time.monotonic() - begun
 
 
 main(*sys.argv[1:])

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Every host is launched by an ordinary session, on a drive made for it, and the drive is
-//! destroyed by the same proofs as any other's. A line ends in `ok`, in `failed` with the reason
+//! destroyed by the same proofs as any other's. The first touch takes two: the second has the drive as
+//! the first has saved it. A line ends in `ok`, in `failed` with the reason
 //! and a hint, or in `not asked` with the reason. Nothing is begun whose worst case costs more than
 //! is left of the budget. The end always checks whether anything is left.
 
@@ -70,8 +71,8 @@ pub struct Args {
 
     /// Also measure how late a restored volume's blocks come.
     ///
-    /// By two hosts, one after the other: the first leaves 512 MiB on a drive, to which they come
-    /// from its snapshot at the second.
+    /// By two hosts, one after the other: the first writes 512 MiB to a drive, and the second reads
+    /// them from the volume that is made from its snapshot.
     #[arg(long)]
     pub first_touch: bool,
 

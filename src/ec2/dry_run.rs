@@ -57,9 +57,6 @@ pub struct DryRunTargets {
     pub group: Option<GroupId>,
 }
 
-/// The reason of a call that has no `DryRun`.
-const CANNOT: &str = "it cannot be tried";
-
 /// The result of a request of the call of that name, as a dry run.
 macro_rules! tried {
     ($call:expr, $request:expr) => {
@@ -163,7 +160,6 @@ impl Ec2 {
             "DeleteSecurityGroup" => tried!(call, ec2.delete_security_group().group_id(group?)),
             "DeleteSnapshot" => tried!(call, ec2.delete_snapshot().snapshot_id(snapshot?)),
             "DeleteVolume" => tried!(call, ec2.delete_volume().volume_id(volume?)),
-            _ if call.starts_with("Describe") => self.try_describing(call).await,
             "DetachVolume" => {
                 tried!(
                     call,
@@ -188,7 +184,7 @@ impl Ec2 {
                 "it cannot be tried without letting a key in; a second laptop needs it to join"
                     .to_owned(),
             )),
-            _ => Some(DryRun::Unknown(CANNOT.to_owned())),
+            _ => self.try_describing(call).await,
         }
     }
 
@@ -209,7 +205,7 @@ impl Ec2 {
             "DescribeVolumes" => tried!(call, ec2.describe_volumes()),
             "DescribeVolumesModifications" => tried!(call, ec2.describe_volumes_modifications()),
             "DescribeVpcs" => tried!(call, ec2.describe_vpcs()),
-            _ => Some(DryRun::Unknown(CANNOT.to_owned())),
+            _ => Some(DryRun::Unknown("it cannot be tried".to_owned())),
         }
     }
 

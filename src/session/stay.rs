@@ -33,6 +33,7 @@ use crate::host::container::CommandId;
 use crate::host::facts::ScriptError;
 use crate::host::runs::{Attempt, CommandOrder};
 use crate::opener::{Drive, Ending, Growth, Interruption, unless_ended};
+use crate::signals::End;
 use crate::ssh::DedicatedConnection;
 use crate::ssh::shell::{Progress, ShellError};
 
@@ -236,6 +237,7 @@ impl Session {
         inside: &mut ContainerSession,
     ) -> Result<(Along, Forwards, Option<Piped>), Ending> {
         let failed = |error: anyhow::Error| Ending::Failed(Failure::from(error));
+        self.examine(instance).await.map_err(Ending::Asked)?;
         if inside.thaws {
             self.thaw(inside).await;
         }
@@ -289,7 +291,6 @@ impl Session {
         mut inside: ContainerSession,
         line: DedicatedConnection,
     ) -> Ending {
-        self.examine(instance).await;
         let (along, forwards, command) = match self.begin_stay(instance, &mut inside).await {
             Ok(begun) => begun,
             Err(ending) => return ending,
@@ -400,12 +401,14 @@ impl Session {
         }
     }
 
-    /// Runs the request's examination, if it has one.
-    async fn examine(&mut self, host: &Instance) {
+    /// Runs the request's examination, if it has one; fails with the signal that asks for the end meanwhile.
+    async fn examine(&mut self, host: &Instance) -> Result<(), End> {
         let link = self.reconciler.hosts().link(&host.id);
-        if let (Some(examination), Some((ssh, _))) = (&self.request.examination, link) {
-            examination.run(ssh).await;
-        }
+        let (Some(examination), Some((ssh, _))) = (&self.request.examination, link) else {
+            return Ok(());
+        };
+        let examining = examination.run(ssh);
+        unless_ended(&mut self.drive.signals, &self.drive.report, examining).await
     }
 }
 

@@ -35,25 +35,24 @@ impl Budget {
         self.spent
     }
 
-    /// The worst case of a host with the bid `an_hour`.
-    pub(super) fn worst(an_hour: f64) -> f64 {
-        an_hour * LONGEST.as_secs_f64() / 3600.0 + BESIDE
+    /// The worst case of so many hosts, one after the other, with the bid `an_hour`.
+    pub(super) fn worst(an_hour: f64, hosts: u32) -> f64 {
+        (an_hour * LONGEST.as_secs_f64() / 3600.0 + BESIDE) * f64::from(hosts)
     }
 
     /// Why the budget does not allow so many such hosts, if so.
     pub(super) fn refuses(&self, an_hour: f64, hosts: u32) -> Option<String> {
-        let worst = Self::worst(an_hour) * f64::from(hosts);
-        let left = self.total - self.spent;
+        let (worst, left) = (Self::worst(an_hour, hosts), self.total - self.spent);
         (worst > left).then(|| {
             format!("it may cost ${worst:.3}, and ${left:.3} are left of the budget: --budget")
         })
     }
 
-    /// Adds the estimated cost of a host that lived for so long at `an_hour`, and returns it. EC2
-    /// bills by the second, a minute at least.
-    pub(super) fn spend(&mut self, an_hour: f64, lived: Duration) -> f64 {
-        let seconds = lived.max(Duration::from_mins(1)).as_secs_f64();
-        let share = (seconds / LONGEST.as_secs_f64()).min(1.0);
+    /// Adds the estimated cost of so many hosts that lived for so long together at `an_hour`, and returns it.
+    /// EC2 bills by the second, each a minute at least.
+    pub(super) fn spend(&mut self, an_hour: f64, hosts: u32, lived: Duration) -> f64 {
+        let seconds = lived.max(Duration::from_mins(1) * hosts).as_secs_f64();
+        let share = (seconds / LONGEST.as_secs_f64()).min(f64::from(hosts));
         let cost = an_hour * seconds / 3600.0 + BESIDE * share;
         self.spent += cost;
         cost
@@ -70,8 +69,8 @@ mod tests {
         assert_eq!(budget.refuses(0.05, 1), None);
         assert!(budget.refuses(0.05, 2).is_some());
         assert!(budget.refuses(0.2, 1).unwrap().contains("$0.100 are left"));
-        let cost = budget.spend(0.05, Duration::from_mins(55));
-        assert!(cost <= Budget::worst(0.05), "{cost}");
+        let cost = budget.spend(0.05, 1, Duration::from_mins(55));
+        assert!(cost <= Budget::worst(0.05, 1), "{cost}");
         assert!(budget.refuses(0.05, 1).is_some());
         assert!(budget.refuses(0.01, 1).is_none());
     }

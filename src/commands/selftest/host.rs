@@ -1,4 +1,4 @@
-//! Checks on hosts: each by a session of its own, with a drive that is discarded.
+//! Checks on hosts: each by sessions of its own, with a drive that is discarded.
 
 use std::time::Duration;
 
@@ -92,6 +92,11 @@ impl What {
             Self::FirstTouch => "touch",
             Self::Interruption => "taken",
         }
+    }
+
+    /// How many hosts it takes.
+    fn hosts(self) -> u32 {
+        u32::try_from(self.scripts().len()).unwrap_or(u32::MAX)
     }
 
     /// The interpreter and the script that are run on each of its hosts, one after the other.
@@ -219,7 +224,9 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
     )
     .await;
     let discarded = discarded.map(|ended| ended.left);
-    let cost = run.budget.spend(price, run.cloud.clock.boot().since(began));
+    let cost = run
+        .budget
+        .spend(price, what.hosts(), run.cloud.clock.boot().since(began));
     let is_interrupted = run.is_interrupted();
     match (&ended, answer) {
         (Ok(_) | Err(_), None) if is_interrupted => {
@@ -227,9 +234,6 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
         }
         (Ok(code), Some(_)) if what == What::Interruption && run.is_code_of_interruption(*code) => {
             not_asked(run, what, "interrupted before EC2 took its instance back");
-        }
-        (_, Some(_)) if what == What::FirstTouch && is_interrupted => {
-            not_asked(run, what, "interrupted before it was measured");
         }
         (Err(failure), None) => fail(run, what, failure, Some(cost)),
         (Ok(code), None) => {
@@ -266,7 +270,7 @@ async fn ask_one(run: &mut Run<'_>, owner: &str, what: What) {
 }
 
 /// Examines its hosts, each by a session: how the last one ended, and what it answered. After one that did not
-/// end well, or did not answer, there is no other.
+/// end well, or did not answer, there is no other; if the caller did not want the next one, nothing was answered.
 async fn examine(
     run: &mut Run<'_>,
     owner: &str,
@@ -276,6 +280,10 @@ async fn examine(
 ) -> (Result<u8, Failure>, Injected, Answer) {
     let mut last = (Ok(0), Injected::Nothing, None);
     for (interpreter, script) in what.scripts() {
+        if run.is_interrupted() {
+            last.2 = None;
+            break;
+        }
         let examination = Examination::new(interpreter, script);
         let request = Request {
             examination: Some(examination.clone()),
@@ -293,7 +301,7 @@ async fn examine(
             .and_then(|answer| Facts::read(answer.as_ref().ok()?));
         let is_well = matches!(ended, Ok(0)) && facts.is_some_and(|facts| facts.failed().is_none());
         last = (ended, injected, answer);
-        if !is_well || run.is_interrupted() {
+        if !is_well {
             break;
         }
     }
@@ -313,15 +321,15 @@ async fn prepare(
         )));
     };
     let bid = lowest.dollars() * BID;
-    let hosts = u32::try_from(what.scripts().len()).unwrap_or(u32::MAX);
+    let hosts = what.hosts();
     if let Some(why) = run.budget.refuses(bid, hosts) {
         return Ok(Err(why));
     }
     if what == What::FirstTouch {
-        let worst = Budget::worst(bid) * f64::from(hosts);
         run.report.print(&format!(
-            "{}: {hosts} hosts, one after the other, for ${worst:.3} at most",
-            touch::NAME
+            "{}: {hosts} hosts, one after the other, for ${:.3} at most",
+            touch::NAME,
+            Budget::worst(bid, hosts)
         ));
     }
     let price: Price = format!("{bid:.6}").parse().map_err(anyhow::Error::new)?;
@@ -433,7 +441,10 @@ fn judge(
         What::Arm64 | What::SessionManager => add(run, facts.machine(what.name()).cost(cost)),
         What::FirstTouch => {
             let line = match ended {
-                Ok(0) => touch::line(facts),
+                _ if touch::is_measured(facts) => touch::line(facts),
+                Ok(code) if run.is_code_of_interruption(*code) => {
+                    Finding::not_asked(touch::NAME, "interrupted before it was measured")
+                }
                 ended => saved(touch::NAME, ended),
             };
             add(run, line.cost(cost));

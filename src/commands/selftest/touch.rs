@@ -12,60 +12,63 @@ pub(super) const NAME: &str = "first touch";
 /// The script that is run on both hosts.
 pub(super) const SCRIPT: &str = include_str!("../../../shell/first_touch.py");
 
-/// How much later than again a first read is, at least, where blocks come late.
-const LATE: f64 = 2.0;
+/// Whether the facts are those of the second session, or why there are none.
+pub(super) fn is_measured(facts: &Facts) -> bool {
+    facts.get("wrote").is_empty()
+}
 
 /// The line of what was measured.
 pub(super) fn line(facts: &Facts) -> Finding {
     if let Some(why) = facts.failed() {
         return Finding::failed(NAME, why, None);
     }
-    let Some([first, slowest, rest, there]) =
-        numbers(facts, ["first_ms", "slowest_ms", "rest_ms", "there_ms"])
-    else {
-        return Finding::failed(NAME, "the host did not measure it", None);
-    };
-    let Some([touched, fetched, again]) =
-        numbers(facts, ["touched_mib_s", "fetched_mib_s", "there_mib_s"])
-    else {
-        return Finding::failed(NAME, "the host did not measure it", None);
-    };
-    let words = format!(
-        "4 KiB of a block of 512 KiB after {first:.1} ms (the slowest {slowest:.0}), the block's last 4 KiB \
-         then after {rest:.1}, and again after {there:.1}; 32 at once: {touched:.0} MiB/s of blocks by 4 KiB \
-         of each, {fetched:.0} by all of it, {again:.0} again"
-    );
-    if first < LATE * there {
-        Finding::ok(NAME, format!("nothing was late: {words}"))
-    } else if rest > f64::midpoint(first, there) {
-        // Hosts fetch a block by a page of it (`shell/host/hot.py`).
-        let hint =
-            "hosts fetch less by what they read first than xdrive counts on: please report it";
-        Finding::failed(NAME, format!("a block comes in parts: {words}"), Some(hint))
-    } else {
-        Finding::ok(NAME, words)
-    }
+    judge(facts).unwrap_or_else(|| Finding::failed(NAME, "the host did not measure it", None))
 }
 
-/// The facts of these names; none if one is missing, or no time or rate.
-fn numbers<const N: usize>(facts: &Facts, names: [&str; N]) -> Option<[f64; N]> {
-    let mut found = [0.0; N];
-    for (slot, name) in found.iter_mut().zip(names) {
-        let number: f64 = facts.get(name).parse().ok()?;
-        *slot = (number.is_finite() && number >= 0.0).then_some(number)?;
+/// None if a figure is missing.
+fn judge(facts: &Facts) -> Option<Finding> {
+    let number = |name| number(facts, name);
+    let (alone, late, slowest) = (number("alone")?, number("late")?, number("slowest_ms")?);
+    let (there, fetched) = (number("there_ms")?, number("fetched_mib_s")?);
+    let found =
+        format!("{late:.0} of {alone:.0} blocks of 512 KiB were late, the slowest {slowest:.0} ms");
+    if late * 2.0 < alone {
+        let rest = format!("what is there comes after {there:.1}; 32 at once: {fetched:.0} MiB/s");
+        return Some(Finding::ok(NAME, format!("{found}; {rest}")));
     }
-    Some(found)
+    let (first, rest, later) = (number("first_ms")?, number("rest_ms")?, number("later_ms")?);
+    let words = format!(
+        "{found}: the first 4 KiB of such a one came after {first:.1} ms, its last 4 KiB then after {rest:.1}, \
+         or later after {later:.1}, and what is there after {there:.1}; 32 at once: {fetched:.0} MiB/s"
+    );
+    // Hosts fetch a block by a page of it (`shell/host/hot.py`).
+    if later > f64::midpoint(first, there) {
+        let hint =
+            "hosts fetch less by what they read first than xdrive counts on: please report it";
+        let why = format!("a block comes in parts: {words}");
+        return Some(Finding::failed(NAME, why, Some(hint)));
+    }
+    let (touched, again) = (number("touched_mib_s")?, number("there_mib_s")?);
+    let more = format!("{touched:.0} by 4 KiB of each, {again:.0} once they are there");
+    Some(Finding::ok(NAME, format!("{words}, {more}")))
+}
+
+/// The fact of that name; none if it is missing, or cannot be.
+fn number(facts: &Facts, name: &str) -> Option<f64> {
+    let number = facts.get(name).parse().ok();
+    number.filter(|it| (0.0..1e6).contains(it))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The result, and the text, of the line where these were measured one after the other.
-    fn result(first: &str, rest: &str, there: &str) -> (String, String) {
+    /// The result, and the text, of the line where so many of 64 blocks were late, and the last page of those
+    /// came then.
+    fn result(late: &str, later: &str) -> (String, String) {
         let text = format!(
-            "first_ms={first}\nslowest_ms=150\nrest_ms={rest}\nthere_ms={there}\ntouched_mib_s=98.4\n\
-             fetched_mib_s=97.2\nthere_mib_s=124.9\nend=yes\n"
+            "alone=64.000\nlate={late}\nslowest_ms=150\nthere_ms=0.5\nfirst_ms=31.2\nrest_ms=3\n\
+             later_ms={later}\ntouched_mib_s=98.4\nfetched_mib_s=97.2\nthere_mib_s=124.9\nend=yes\n"
         );
         let line = serde_json::to_value(line(&Facts::read(&text).unwrap())).unwrap();
         let words = line["found"].as_str().or(line["why"].as_str()).unwrap();
@@ -75,30 +78,46 @@ mod tests {
 
     #[test]
     fn a_block_that_comes_in_parts_fails() {
-        let (is, words) = result("31.2", "0.6", "0.5");
+        let (is, words) = result("64", "0.6");
         assert_eq!(is, "ok");
-        assert!(words.starts_with("4 KiB of a block"), "{words}");
-        assert!(words.contains("after 31.2 ms (the slowest 150)"), "{words}");
-        assert!(words.contains("98 MiB/s of blocks by 4 KiB"), "{words}");
-        let (is, words) = result("31.2", "29.8", "0.5");
+        let found = "64 of 64 blocks of 512 KiB were late, the slowest 150 ms: the first 4 KiB of such a one";
+        assert!(words.starts_with(found), "{words}");
+        assert!(words.contains("came after 31.2 ms"), "{words}");
+        assert!(
+            words.ends_with("97 MiB/s, 98 by 4 KiB of each, 125 once they are there"),
+            "{words}"
+        );
+        let (is, words) = result("64", "29.8");
         assert_eq!(is, "failed");
-        assert!(words.starts_with("a block comes in parts"), "{words}");
-        let (is, words) = result("0.6", "0.6", "0.5");
+        assert!(
+            words.starts_with("a block comes in parts: 64 of 64"),
+            "{words}"
+        );
+        // Nothing says how much a page had come.
+        assert!(words.ends_with("32 at once: 97 MiB/s"), "{words}");
+    }
+
+    #[test]
+    fn of_blocks_that_were_mostly_there_no_more_is_said() {
+        let (is, words) = result("3", "29.8");
         assert_eq!(is, "ok");
-        assert!(words.starts_with("nothing was late"), "{words}");
+        let found = "3 of 64 blocks of 512 KiB were late, the slowest 150 ms; what is there comes after 0.5";
+        assert!(words.starts_with(found), "{words}");
     }
 
     #[test]
     fn why_it_was_not_measured_is_said() {
         let facts = Facts::read("failed=[Errno 5] Input/output error\nend=yes\n").unwrap();
+        assert!(is_measured(&facts));
         let line = serde_json::to_value(line(&facts)).unwrap();
         assert_eq!(line["why"], "[Errno 5] Input/output error");
+        assert!(!is_measured(&Facts::read("wrote=yes\nend=yes\n").unwrap()));
     }
 
     #[test]
     fn what_is_no_number_was_not_measured() {
-        for first in ["", "soon", "NaN", "inf", "-1"] {
-            let (is, words) = result(first, "0.6", "0.5");
+        for later in ["", "soon", "NaN", "inf", "-1", "1e308"] {
+            let (is, words) = result("64", later);
             assert_eq!(
                 (is.as_str(), words.as_str()),
                 ("failed", "the host did not measure it")

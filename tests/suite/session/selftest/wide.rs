@@ -38,12 +38,26 @@ fn it_passes_on_the_second_tree_too() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn where_nothing_is_late_the_first_touch_says_so() {
     let site = Site::new();
-    // What hosts fetch first, or buy, would be measured with it.
-    site.configure("hot = true\nwarm = 300\n");
     let ended = selftest(&site, &["--first-touch"]);
     ended
         .is(0)
-        .prints("ok         first touch         nothing was late: 4 KiB of a block");
+        .prints("of 64 blocks of 512 KiB were late, the slowest ");
+    is_bare(&site);
+}
+
+#[test]
+#[ignore = "needs root (namespaces, loop devices) and the machine tree"]
+fn an_interrupt_between_two_hosts_leaves_nothing() {
+    let site = Site::new();
+    let image = site.image();
+    let mut running = site.start(&words(&image, &["--first-touch"]));
+    running.reports("-touch is saved");
+    running.signal(Signal::INT);
+    let ended = running.end();
+    ended
+        .is(130)
+        .prints("not asked  first touch         interrupted before ")
+        .reports("nothing is left that is billed");
     is_bare(&site);
 }
 
