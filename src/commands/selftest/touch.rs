@@ -2,7 +2,7 @@
 //! *first-touch*, rely on it.
 //!
 //! A session leaves a file on its drive and saves it; in the next one the host reads that file's blocks past
-//! every cache (`shell/first_touch.py`).
+//! the host's caches (`shell/first_touch.py`).
 
 use super::facts::Facts;
 use super::finding::Finding;
