@@ -78,7 +78,7 @@ async fn one_that_leaves_while_its_lease_is_being_set_is_gone() {
     until_clients(&machine, 1).await;
     // Nobody sets a lease meanwhile.
     run("flock /run/xdrive/lease.lock sleep 300 >/dev/null 2>&1 &").await;
-    soon(async { while run("pgrep -f 'lease.lock sleep 30[0]'").await != 0 {} }).await;
+    soon(async { while run("pgrep -xf 'sleep 300'").await != 0 {} }).await;
     assert!(guest.refresh(Duration::from_mins(50)));
     soon(async { while run("pgrep -f 'flock -w 10 [4]'").await != 0 {} }).await;
     assert_eq!(machine.host.leave("s1 t me").await.unwrap().others, 0);

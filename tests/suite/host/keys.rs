@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use xdrive::ssh::{Proxy, PublicHostKey, Ssh, SshError, Target};
 
-use super::machine::Machine;
+use super::machine::{Machine, soon};
 
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -14,15 +14,17 @@ async fn is_known_by(machine: &Machine, key: &str) -> bool {
     let (target, user_key) = machine.target();
     let host_key = key.to_owned();
     let target = Target { host_key, ..target };
-    for _ in 0..100 {
-        match Ssh::connect(&target, &user_key).await {
-            Ok(_) => return true,
-            Err(SshError::WrongHostKey(_)) => return false,
-            Err(SshError::Unreachable(..)) => tokio::time::sleep(PAUSE).await,
-            Err(error) => panic!("{error}"),
+    soon(async {
+        loop {
+            match Ssh::connect(&target, &user_key).await {
+                Ok(_) => return true,
+                Err(SshError::WrongHostKey(_)) => return false,
+                Err(SshError::Unreachable(..)) => tokio::time::sleep(PAUSE).await,
+                Err(error) => panic!("{error}"),
+            }
         }
-    }
-    panic!("the host does not answer");
+    })
+    .await
 }
 
 async fn has_launch_key(machine: &Machine) -> bool {
@@ -30,14 +32,13 @@ async fn has_launch_key(machine: &Machine) -> bool {
 }
 
 /// sshd reads its settings a moment after it was told to.
-async fn until_known_by(machine: &Machine, key: &str) {
-    for _ in 0..100 {
-        if is_known_by(machine, key).await {
-            return;
+async fn until_known(machine: &Machine, key: &str, is_known: bool) {
+    soon(async {
+        while is_known_by(machine, key).await != is_known {
+            tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(PAUSE).await;
-    }
-    panic!("the host is not known by {key}");
+    })
+    .await;
 }
 
 /// Connects through a proxy command. Of the connections beside this one, the second comes through only
@@ -70,13 +71,13 @@ async fn a_host_is_known_by_both_keys_until_its_own_is_settled_and_then_by_that_
 
     let own: PublicHostKey = machine.host.make_host_key().await.unwrap();
     assert!(own.is_own(), "{own}");
-    until_known_by(&machine, &own.to_string()).await;
+    until_known(&machine, &own.to_string(), true).await;
     assert!(is_known_by(&machine, &launch).await);
 
     // A client that ended here is followed by one that reads either: also after a reboot.
     machine.reboot().await;
     assert!(has_launch_key(&machine).await);
-    until_known_by(&machine, &own.to_string()).await;
+    until_known(&machine, &own.to_string(), true).await;
     assert_eq!(machine.host.make_host_key().await.unwrap(), own);
     assert!(is_known_by(&machine, &launch).await);
 
@@ -90,8 +91,8 @@ async fn a_host_is_known_by_both_keys_until_its_own_is_settled_and_then_by_that_
     for _ in 0..2 {
         machine.host.settle_host_key(&own).await.unwrap();
         assert!(!has_launch_key(&machine).await);
-        assert!(is_known_by(&machine, &own.to_string()).await);
-        assert!(!is_known_by(&machine, &launch).await);
+        until_known(&machine, &own.to_string(), true).await;
+        until_known(&machine, &launch, false).await;
     }
     // Connections that were verified by the launch key lead to others all the same: it is the host's.
     machine.ssh.sibling().await.unwrap();
@@ -122,6 +123,6 @@ async fn an_image_that_was_made_of_a_host_has_not_its_key() {
         .await;
     machine.sh("systemctl try-reload-or-restart ssh.service sshd.service; ! ls /etc/ssh/xdrive_host_ed25519 2> /dev/null").await;
     let launch = machine.target().0.host_key;
-    until_known_by(&machine, &launch).await;
+    until_known(&machine, &launch, true).await;
     assert!(!is_known_by(&machine, &own.to_string()).await);
 }

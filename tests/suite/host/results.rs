@@ -263,7 +263,8 @@ async fn results_are_synced_at_the_end_of_a_run_and_a_sync_that_fails_fails_none
     // None runs, and none holds the drive, while the host closes.
     machine.sh("rm /root/down; touch /root/hangs").await;
     let id = begin(&machine, 1, "true", to_s3).await;
-    let is_hanging = "until pgrep -x sleep; do sleep 0.1; done; echo the end > /run/xdrive/closing";
+    let is_hanging =
+        "until pgrep -xf 'sleep 3600'; do sleep 0.1; done; echo the end > /run/xdrive/closing";
     machine.sh(is_hanging).await;
     state(&machine, &id, |_, _, why| why == Some("its host closes")).await;
     assert_eq!(machine.sh("pgrep -fc '[s]leep 3600' || :").await, "0\n");
@@ -290,7 +291,8 @@ async fn words_are_posted_when_a_run_ends_or_goes_on_elsewhere_or_is_ended() {
     machine.attach(&disk);
     machine.host.mount(&disk.order(1, true)).await.unwrap();
     let serve = format!(
-        "nohup python3 -c '{}' >/dev/null 2>&1 &",
+        "nohup python3 -c '{}' >/dev/null 2>&1 & \
+         until ss -Hltn 'sport = :8080' | grep -q .; do sleep 0.05; done",
         WEBHOOK.replace('\'', "'\\''")
     );
     machine.sh(&serve).await;

@@ -149,8 +149,8 @@ fn a_block_is_late_once_wherever_its_volume_is_attached() {
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn blocks_come_at_once_that_are_asked_for_at_once() {
     let (site, host, snapshot) = site();
-    // From ten to thirty seconds each.
-    let volume = late(&site, &snapshot, &lazy(20_000), None);
+    // From one to three minutes each.
+    let volume = late(&site, &snapshot, &lazy(120_000), None);
     site.attach(&volume, &host.id, "/dev/sdf").unwrap();
     let read = "dd if=/dev/sdf of=/dev/null bs=512K skip=$n count=1 iflag=direct status=none";
     host.run(&format!(
@@ -158,7 +158,7 @@ fn blocks_come_at_once_that_are_asked_for_at_once() {
     ));
     // One after the other none but the first would be asked for by then.
     eventually_within(
-        Duration::from_secs(9),
+        Duration::from_secs(55),
         || asked(&site, &volume),
         || middle(&site, &volume) == "wwwwwwwwwwwwwwww",
     );

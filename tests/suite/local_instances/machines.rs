@@ -11,7 +11,7 @@ use crate::session::site::Site;
 use harness::{DEADLINE, eventually_within, id};
 
 /// The options of an SSH that asks nothing, keeps nothing and has no other key.
-const OPTIONS: &str = "-F none -o BatchMode=yes -o ConnectTimeout=2 -o LogLevel=ERROR \
+const OPTIONS: &str = "-F none -o BatchMode=yes -o LogLevel=ERROR \
                        -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
                        -o IdentitiesOnly=yes -o IdentityAgent=none";
 
@@ -131,7 +131,9 @@ impl Site {
             key: self.key(),
         };
         until("a login", || {
-            host.ssh("root", &host.key, "true").status.success()
+            // What asks before the network is there would wait for long.
+            let asked = host.ssh_within(2, "root", &host.key, "true");
+            asked.status.success()
         });
         host
     }
@@ -171,8 +173,14 @@ impl Host {
     }
 
     pub(super) fn ssh(&self, user: &str, key: &Path, command: &str) -> Output {
+        self.ssh_within(DEADLINE.as_secs(), user, key, command)
+    }
+
+    /// As [`Host::ssh`], and gives a login up after so many seconds.
+    fn ssh_within(&self, seconds: u64, user: &str, key: &Path, command: &str) -> Output {
         Command::new("ssh")
             .args(OPTIONS.split(' '))
+            .arg(format!("-oConnectTimeout={seconds}"))
             .arg("-i")
             .arg(key)
             .arg(format!("{user}@{}", self.address()))

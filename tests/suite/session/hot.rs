@@ -100,11 +100,13 @@ fn a_host_fetches_what_the_session_before_has_read() {
     assert_eq!(state, "inactive\n1\n");
     site.configure("");
     assert!(idle_session(&site, fetched) >= read);
-    // Not for ever: three whole recordings, here of a second, have not had it. Something is read in each.
-    let record = "systemctl stop xdrive-hot; cd /var/lib/xdrive/scripts/*; device=$(findmnt -no SOURCE -M /v1); \
+    // Not for ever: three whole recordings, here of seconds, have not had it. Something is read in each.
+    let record = "systemctl stop xdrive-hot; trace=/sys/kernel/tracing/instances/xdrive-test; \
+                  cd /var/lib/xdrive/scripts/*; device=$(findmnt -no SOURCE -M /v1); \
                   for n in 1 2 3; do \
-                  (sleep 0.5; dd if=$device of=/dev/null bs=4096 count=1 iflag=direct status=none) & \
-                  /run/xdrive/xdrive-hot -I -S hot.py $device /v1/xdrive/hot 1 xdrive-test-$n; done; \
+                  (until grep -qs 1 $trace-$n/events/block/block_bio_queue/enable; do sleep 0.02; done; \
+                  dd if=$device of=/dev/null bs=4096 count=1 iflag=direct status=none) & \
+                  /run/xdrive/xdrive-hot -I -S hot.py $device /v1/xdrive/hot 3 xdrive-test-$n; done; \
                   wc -l </v1/xdrive/hot";
     let left = idle_session(&site, |site| on_host(site, record));
     let left: usize = left.trim().parse().unwrap_or_else(|_| panic!("{left}"));

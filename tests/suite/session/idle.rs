@@ -76,13 +76,14 @@ fn what_streams_through_a_forward_keeps_a_session() {
 fn a_run_is_never_idle_and_a_command_is() {
     let site = Site::new();
     let image = site.image();
-    let begin = |verb| {
+    let begin = |verb, seconds| {
         let words = ["demo", "--no-jupyter", "--image", &image, "--idle", "10s"];
-        let command = ["--", "sh", "-c", "echo begun; sleep 30; exit 3"];
+        let script = format!("echo begun; sleep {seconds}; exit 3");
+        let command = ["--", "sh", "-c", &script];
         site.run(&[&[verb], &words[..], &command].concat())
     };
-    begin("run").is(3).reports("demo is saved");
-    let ended = begin("connect");
+    begin("run", 30).is(3).reports("demo is saved");
+    let ended = begin("connect", 300);
     ended.is(255).reports(CLOSED).reports("demo is saved");
     assert_eq!(ended.stdout, "begun\n");
     site.is_saved("demo", 2);

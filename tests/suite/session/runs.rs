@@ -13,7 +13,7 @@ use super::connection_lost::recorded;
 use super::json::document;
 use super::simulated::in_the_cloud;
 use super::site::{SESSION, Site};
-use harness::eventually_within;
+use harness::{DEADLINE, eventually_within};
 
 /// A command that ends with 5 on request.
 const WAITING: &str = "echo begun; echo aside >&2; until [ -e /work/end ]; do sleep 0.1; done; \
@@ -86,10 +86,15 @@ fn a_run_keeps_its_host_and_no_client_ends_it_by_leaving() {
         .reports("xdrive --local logs demo -f");
     let run = document("run", &started);
     assert_eq!(run["drive"], "demo", "{run}");
-    let rows = document("ps", &site.run(&["ps", "demo", "--json"]));
+    let rows = || document("ps", &site.run(&["ps", "demo", "--json"]));
+    eventually_within(
+        DEADLINE,
+        || rows().to_string(),
+        || rows()[0]["last"] == "begun",
+    );
+    let rows = rows();
     assert_eq!(rows[0]["run"], run["run"], "{rows}");
     assert_eq!(rows[0]["state"], "running", "{rows}");
-    assert_eq!(rows[0]["last"], "begun", "{rows}");
     // Whoever comes and goes meanwhile leaves it alone.
     let visit = site.run(&["connect", "demo", "--no-jupyter", "--", "true"]);
     visit.is(0).reports("another session goes on with it");

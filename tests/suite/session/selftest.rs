@@ -81,7 +81,7 @@ fn it_passes_on_the_local_ec2_and_leaves_nothing() {
 #[test]
 #[ignore = "needs root (namespaces, loop devices) and the machine tree"]
 fn the_first_touch_is_measured_on_what_came_back_from_its_snapshot() {
-    let site = Site::with_settings("[volumes]\nlazy = true\nmedian-ms = 20\np99-ms = 40\n");
+    let site = Site::with_settings("[volumes]\nlazy = true\nmedian-ms = 60\np99-ms = 90\n");
     // What hosts fetch first, or buy, would be measured with it.
     site.configure("hot = true\nwarm = 300\n");
     let ended = selftest(&site, &["--first-touch"]);

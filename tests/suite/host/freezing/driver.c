@@ -47,7 +47,7 @@ static const char *lock_of(int pid)
 static int asked(int pid, int number, int wanted)
 {
 	kill(pid, number);
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < 3000; i++) {
 		if (has_gpu(pid) == wanted)
 			return SUCCESS;
 		usleep(10000);

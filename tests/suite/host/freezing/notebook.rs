@@ -66,6 +66,9 @@ async fn a_notebook_goes_on_in_the_middle_of_a_cell_for_whoever_has_a_new_token(
                  until [ -s /tmp/browses ]; do sleep 0.05; done; cat /tmp/browses";
     assert_eq!(machine.sh(begin).await, "HTTP/1.1 ");
     assert_eq!(machine.cell(&url, CELL, "same begin").await, "");
+    machine
+        .sh("until [ -s /v1/work/steps ]; do sleep 0.02; done")
+        .await;
     let froze = machine.script("freeze.py all 60").await;
     assert!(froze.contains("froze=notebook "), "{froze}");
     assert!(froze.ends_with(" the notebook server\n"), "{froze}");

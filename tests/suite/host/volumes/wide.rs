@@ -40,7 +40,7 @@ async fn a_volume_that_never_comes_is_an_error_in_time() {
         matches!(answer, Err(ScriptError::NoDevice(_))),
         "{answer:?}"
     );
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]

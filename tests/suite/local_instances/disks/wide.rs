@@ -50,7 +50,10 @@ fn a_disk_in_use_is_not_pulled_out() {
         Err(PlaneError::Busy)
     ));
     // Mounted in a mount namespace of its own, as a container has it.
-    host.run("systemd-run -q --unit=holder unshare --mount sleep 600 && sleep 0.2; umount /mnt");
+    let sleeps = "until pgrep -xf 'sleep 600'; do sleep 0.02; done";
+    host.run(&format!(
+        "systemd-run -q --unit=holder unshare --mount sleep 600; {sleeps}; umount /mnt"
+    ));
     assert!(busy());
     host.run("systemctl kill -s KILL holder; systemctl reset-failed holder 2>/dev/null; true");
     crate::local_instances::until("a free disk", || {
@@ -59,7 +62,9 @@ fn a_disk_in_use_is_not_pulled_out() {
             .contains(':')
     });
     // Open, though not mounted.
-    host.run("systemd-run -q --unit=reader sh -c 'exec 3</dev/nvme1n1; sleep 600' && sleep 0.3");
+    host.run(&format!(
+        "systemd-run -q --unit=reader sh -c 'exec 3</dev/nvme1n1; sleep 600'; {sleeps}"
+    ));
     assert!(busy());
     host.run("test -b /dev/nvme1n1 && systemctl stop reader");
     site.plane.detach(&volume, &host.id).unwrap();

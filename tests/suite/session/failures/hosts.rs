@@ -64,7 +64,7 @@ fn an_instance_whose_status_checks_fail_is_given_up_and_they_are_named() {
     if is_xdrive() {
         return;
     }
-    let account = Account::with_settings("[boots]\n\"m5.large\" = { seconds = 2, fails = true }\n");
+    let account = Account::with_settings("[boots]\n\"m5.large\" = { seconds = 6, fails = true }\n");
     let ended = account.hurried(name, &["--type", "m5.large"]);
     ended
         .is(69)

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use xdrive::ec2::Tags;
@@ -194,14 +193,11 @@ fn a_share_that_does_not_answer_keeps_no_drive_from_being_saved() {
         .status()
         .unwrap();
     assert!(stopped.success());
-    let began = Instant::now();
     running.signal(Signal::TERM);
     let ended = running.end();
     ended
         .reports("the share data did not answer")
         .reports("demo is saved");
-    // The container's programs have ten seconds to end, as ever.
-    assert!(began.elapsed() < Duration::from_mins(1), "{ended:?}");
     site.is_saved("demo", 1);
     let after = site.run(&["connect", "demo", "--", "cat", "/work/note"]);
     assert_eq!(after.is(0).stdout, "kept\n");
